@@ -1,0 +1,113 @@
+"""`python -m localkube`: reads the command line, refuses nonsense, and runs the cluster until it is told to stop."""
+
+import argparse
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvloop
+
+from localkube import VERSION, quantities
+from localkube.cluster import CannotStart, run
+from localkube.options import Options
+
+MAX_GPUS = 1024
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the cluster. The exit status is 0 after a clean stop and 2 when it could not start, with the reason on stderr."""
+    _open_standard_streams()
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    options = read_options(arguments)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(run(options))
+    except CannotStart as refusal:
+        print(f"localkube: {refusal}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _open_standard_streams() -> None:
+    """Put the null device where a standard stream was closed: else a socket gets its number, and what is printed goes there."""
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(handle, True)
+    os.close(handle)
+
+
+def read_options(arguments: Sequence[str] | None = None) -> Options:
+    """The options of a command line; exits with usage and reason on stderr for those that make no sense."""
+    parser = argparse.ArgumentParser(
+        prog="localkube",
+        description="An embedded one-machine cluster that speaks the Kubernetes API and runs pods as processes of this user.",
+    )
+    parser.add_argument("--data", metavar="DIR", type=Path, required=True, help="where the cluster lives (made with mode 700)")
+    parser.add_argument("--port", type=_whole(0, 65535), default=6443, help="HTTPS port on 127.0.0.1; 0 picks a free one (default 6443)")
+    parser.add_argument("--gpus", metavar="N", type=_whole(0, MAX_GPUS), help="virtual GPUs of 16 GiB (default: the real ones, else 4)")
+    parser.add_argument("--cpus", metavar="N", type=_cores, help="processors to offer (default: all of this machine)")
+    parser.add_argument("--memory", metavar="Q", type=_bytes, help="memory to offer, as 16Gi (default: all of this machine)")
+    parser.add_argument("--max-pods", metavar="N", type=_whole(1, 10_000), default=250, help="pods at once (default 250)")
+    parser.add_argument(
+        "--allow-host-path",
+        metavar="DIR",
+        type=Path,
+        action="append",
+        default=[],
+        help="pods may use hostPath volumes below DIR; may be repeated",
+    )
+    parser.add_argument("--keep-pods", action="store_true", help="leave pods running when the server stops; the next start adopts them")
+    parser.add_argument("--die-with", metavar="PID", type=_whole(1, 2**22), help="stop, with every pod, when process PID ends (for tests)")
+    parser.add_argument("--version", action="version", version=f"localkube {VERSION}")
+    given = parser.parse_args(arguments)
+    return Options(
+        data=given.data.absolute(),
+        port=given.port,
+        gpus=given.gpus,
+        cpus=given.cpus,
+        memory=given.memory,
+        max_pods=given.max_pods,
+        host_paths=tuple(path.resolve() for path in given.allow_host_path),
+        keep_pods=given.keep_pods,
+        die_with=given.die_with,
+    )
+
+
+class _whole:  # noqa: N801 - reads as a function in the table above
+    """A whole number between two bounds, as argparse's `type`."""
+
+    def __init__(self, least: int, most: int) -> None:
+        self.least, self.most = least, most
+
+    def __call__(self, text: str) -> int:
+        number = int(text) if text.isascii() and text.isdigit() else -1
+        if not self.least <= number <= self.most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {self.least} to {self.most}")
+        return number
+
+
+def _cores(text: str) -> float:
+    cores = float(_quantity(text, "processors, as 4 or 500m"))
+    if not 0 < cores <= 4096:
+        raise argparse.ArgumentTypeError(f"{text!r} processors make no sense: give between 1m and 4096")
+    return cores
+
+
+def _bytes(text: str) -> int:
+    memory = int(_quantity(text, "an amount of memory, as 16Gi"))
+    if memory < 1 << 20:
+        raise argparse.ArgumentTypeError(f"{text!r} is less than 1Mi of memory")
+    return memory
+
+
+def _quantity(text: str, what: str) -> float:
+    try:
+        return float(quantities.parse(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,226 @@
+"""Request bodies: read within bounds, and turned from JSON, YAML or protobuf into values. Nothing here knows a kind."""
+
+import asyncio
+import json
+import re
+from typing import Any
+
+import msgspec
+
+from localkube import errors
+from localkube.api import protobuf, yaml_text
+from localkube.api.exchange import Call
+from localkube.api.negotiation import ACCEPTED
+from localkube.errors import ApiError
+
+MAX_BODY = 3 << 20
+MAX_DRAINED = 16 << 20
+"""Of a body that is too large, so much is read and dropped: a client that is still sending would not see the refusal."""
+MAX_BUFFERED = 96 << 20
+"""All bodies being read at once."""
+READ_TIMEOUT = 30.0
+MAX_DEPTH = 200
+"""Levels of nesting. Real objects have about twenty; a real server allows 10,000, which no recursive reader of ours would survive."""
+OFF_LOOP = 64 << 10
+"""YAML beyond this is read in a thread: it takes about a second per MB."""
+
+JSON_TYPES = ("application/json",)
+YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml")
+
+
+class Reader:
+    """Reads bodies and keeps count of what they hold together."""
+
+    def __init__(self) -> None:
+        self.buffered = 0
+
+    async def read(self, call: Call) -> bytes:
+        """The body. Raises ApiError: 413 above the bound, 429 while too much is being read already, 408 for a client that stalls."""
+        try:
+            async with asyncio.timeout(READ_TIMEOUT):
+                return await self._read(call)
+        except TimeoutError:
+            raise ApiError(408, "Timeout", f"the request body did not arrive within {READ_TIMEOUT:.0f} seconds", {}) from None
+
+    async def _read(self, call: Call) -> bytes:
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            while True:
+                message = await call.receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGone
+                chunk = message.get("body", b"")
+                size += len(chunk)
+                if size <= MAX_BODY:
+                    self.buffered += len(chunk)
+                    chunks.append(chunk)
+                if self.buffered > MAX_BUFFERED:
+                    raise errors.too_many_requests("Too many requests, please try again later.")
+                if not message.get("more_body") or size > MAX_DRAINED:
+                    break
+        finally:
+            self.buffered -= sum(map(len, chunks))
+        if size > MAX_BODY:
+            raise errors.too_large(MAX_BODY)
+        return b"".join(chunks)
+
+
+class ClientGone(Exception):
+    """The client closed the connection before its request was whole; nobody waits for an answer."""
+
+
+def media_type(call: Call) -> str:
+    return call.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def decode(raw: bytes, media: str, kind: str) -> Any:
+    """The values of a body of one object; `kind` is what a refusal names. Raises ApiError 400, or 415 for another media type."""
+    if media in YAML_TYPES:
+        return await decode_yaml(raw, kind)
+    if media == protobuf.MEDIA_TYPE:
+        return decode_protobuf(raw, kind)
+    if media and media not in JSON_TYPES:
+        raise errors.unsupported_media_type(ACCEPTED)
+    return decode_json(raw, kind)
+
+
+def decode_json(raw: bytes, kind: str) -> Any:
+    """Raises ApiError 400, worded as Go's decoder words it."""
+    try:
+        return parse_json(raw)
+    except ValueError as error:
+        raise unrecognized(kind, f"couldn't get version/kind; json parse error: {error}", raw) from error
+
+
+def decode_protobuf(raw: bytes, kind: str) -> Any:
+    """Raises ApiError 400."""
+    try:
+        return protobuf.decode(raw)
+    except protobuf.BadProtobuf as error:
+        raise unrecognized(kind, str(error), raw) from error
+
+
+async def decode_yaml(raw: bytes, kind: str) -> Any:
+    """YAML, or JSON, which most clients send under YAML's name. Raises ApiError 400."""
+    if raw.lstrip()[:1] in (b"{", b"["):
+        try:
+            return parse_json(raw)
+        except ValueError:
+            pass
+    try:
+        return await asyncio.to_thread(yaml_text.load, raw) if len(raw) > OFF_LOOP else yaml_text.load(raw)
+    except yaml_text.BadYaml as error:
+        raise unrecognized(kind, f"error converting YAML to JSON: yaml: {error}", raw) from error
+
+
+def parse_json(raw: bytes) -> Any:
+    """Decoded JSON. Raises ValueError with the words of Go's decoder; bytes that are no UTF-8 become the replacement character."""
+    try:
+        value = msgspec.json.decode(raw)
+    except RecursionError:
+        raise ValueError("exceeded max depth") from None
+    except UnicodeDecodeError:
+        return parse_json(raw.decode("utf-8", "replace").encode())
+    except msgspec.DecodeError as error:
+        raise ValueError(_go_words(raw)) from error
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and _is_deep(value):
+        raise ValueError("exceeded max depth")
+    return value
+
+
+def unrecognized(kind: str, why: str, raw: bytes) -> ApiError:
+    """400 for a body that is no object of a kind, with the start of what was sent."""
+    return errors.bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({summary(raw)})")
+
+
+def summary(raw: bytes) -> str:
+    """The start of a body as a refusal quotes it (apiserver `summarizeData`)."""
+    if not raw:
+        return "<empty>"
+    if raw[:1] == b"{":
+        return raw[:30].decode("utf-8", "replace") + (" ..." if len(raw) > 30 else "")
+    return raw[:30].hex() + (" ..." if len(raw) > 30 else "")
+
+
+def duplicate_fields(raw: bytes) -> list[str]:
+    """The paths of keys that come twice in one JSON object, as `spec.replicas`; [] for a body that is no JSON."""
+    found = False
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal found
+        plain = dict(items)
+        if len(plain) != len(items):
+            found = True
+            keys = [key for key, _ in items]
+            return _Doubled(plain, sorted({key for key in keys if keys.count(key) > 1}))
+        return plain
+
+    try:
+        value = json.loads(raw, object_pairs_hook=pairs)
+    except (ValueError, RecursionError):
+        return []
+    return _doubled_paths(value) if found else []
+
+
+class _Doubled(dict[str, Any]):
+    """An object some of whose keys came twice."""
+
+    def __init__(self, plain: dict[str, Any], twice: list[str]) -> None:
+        super().__init__(plain)
+        self.twice = twice
+
+
+def _doubled_paths(root: Any) -> list[str]:
+    paths: list[str] = []
+    stack: list[tuple[str, Any]] = [("", root)]
+    while stack:
+        path, value = stack.pop()
+        if isinstance(value, _Doubled):
+            paths += [f"{path}.{key}".lstrip(".") for key in value.twice]
+        if isinstance(value, dict):
+            stack += [(f"{path}.{key}", child) for key, child in value.items()]
+        elif isinstance(value, list):
+            stack += [(f"{path}[{index}]", child) for index, child in enumerate(value)]
+    return sorted(paths)
+
+
+def _is_deep(root: Any) -> bool:
+    level = [root]
+    for _ in range(MAX_DEPTH):
+        level = [child for value in level for child in _children(value)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [child for child in value.values() if isinstance(child, dict | list)]
+    return [child for child in value if isinstance(child, dict | list)] if isinstance(value, list) else []
+
+
+_GO_WORDS = (
+    (re.compile("Expecting value"), "looking for beginning of value"),
+    (re.compile("Expecting property name"), "looking for beginning of object key string"),
+    (re.compile("Extra data"), "after top-level value"),
+    (re.compile("Expecting ':'"), "after object key"),
+    (re.compile("Expecting ','"), "after array element or object key:value pair"),
+    (re.compile("control character"), "in string literal"),
+    (re.compile("escape"), "in string escape code"),
+)
+
+
+def _go_words(raw: bytes) -> str:
+    """What Go's decoder says about JSON that does not parse: found by asking Python's, whose errors know their place."""
+    text = raw.decode("utf-8", "replace")
+    try:
+        json.loads(text)
+    except RecursionError:
+        return "exceeded max depth"
+    except json.JSONDecodeError as error:
+        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
+            return "unexpected end of JSON input"
+        words = next((words for pattern, words in _GO_WORDS if pattern.search(error.msg)), "in the text")
+        return f"invalid character {text[error.pos]!r} {words}"
+    return "invalid value"

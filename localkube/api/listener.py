@@ -1,0 +1,262 @@
+"""The listening socket: TLS connections on loopback, every one counted from its first byte, none kept that does nothing.
+
+uvicorn's own server counts requests and knows nothing of half-open connections, so the accept loop is ours; its HTTP protocol is not.
+"""
+
+import asyncio
+import errno
+import logging
+import resource
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from localkube.api.application import Application
+
+log = logging.getLogger("localkube.api")
+
+ADDRESS = "127.0.0.1"
+BACKLOG = 512
+MAX_CONNECTIONS = 2_000
+MAX_DESCRIPTORS = 65_536
+MAX_HEADERS = 256 << 10
+ACCEPTS_AT_ONCE = 64
+OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+ACCEPT_PAUSE = 0.5
+STOP_POLL = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many connections there may be, None for what the descriptors allow, and how long, in seconds, each may do nothing."""
+
+    connections: int | None = None
+    handshake: float = 5.0
+    request: float = 15.0
+    """From a connection's start, or a request's first byte, to the end of the request's headers."""
+    idle: float = 90.0
+    """Between two requests."""
+    stall: float = 120.0
+    """While the client takes nothing of what is sent to it."""
+
+
+class Listener:
+    """Serves an application over TLS on 127.0.0.1. Port 0 picks a free one; `port` tells which after `start`."""
+
+    def __init__(self, application: Application, context: ssl.SSLContext, port: int, limits: Limits = Limits()) -> None:
+        self.port = port
+        self._application = application
+        self._context = context
+        self._limits = limits
+        self._config = uvicorn.Config(
+            cast(Any, application),
+            http=HttpToolsProtocol,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            proxy_headers=False,
+            timeout_keep_alive=cast(int, limits.idle),
+        )
+        self._state = ServerState()
+        self._socket: socket.socket | None = None
+        self._accepting: set[asyncio.Task[None]] = set()
+        self.bound = MAX_CONNECTIONS
+        self.count = 0
+        """Open connections, those in their TLS handshake included."""
+
+    async def start(self) -> None:
+        """Listen. Raises OSError for a taken port."""
+        self._config.load()
+        self.bound = self._limits.connections or connection_bound()
+        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind((ADDRESS, self.port))
+            listening.listen(BACKLOG)
+            listening.setblocking(False)
+        except OSError:
+            listening.close()
+            raise
+        self._socket = listening
+        self.port = listening.getsockname()[1]
+        asyncio.get_running_loop().add_reader(listening, self._accept)
+
+    async def stop(self, grace: float) -> None:
+        """Take no more connections, end the streams, let running requests finish for `grace` seconds, then cut what is left."""
+        if self._socket is None:
+            return
+        asyncio.get_running_loop().remove_reader(self._socket)
+        self._socket.close()
+        self._socket = None
+        self._application.end_streams()
+        for task in self._accepting:
+            task.cancel()
+        for connection in self._connections():
+            connection.shutdown()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + grace
+        await _until(lambda: loop.time() >= deadline or not any(connection.busy for connection in self._connections()))
+        for connection in self._connections():
+            connection.transport.abort()
+        await _until(lambda: not self.count and not self._state.tasks)
+
+    def _connections(self) -> tuple["_Connection", ...]:
+        return cast(tuple[_Connection, ...], tuple(self._state.connections))
+
+    def _accept(self) -> None:
+        """Take what is waiting. Above the bound a connection is closed at once: that client is told, the others are served."""
+        assert self._socket is not None
+        for _ in range(ACCEPTS_AT_ONCE):
+            try:
+                accepted, _ = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in OUT_OF_DESCRIPTORS:
+                    raise
+                log.warning("no connection can be accepted now: %s", error)
+                self._pause()
+                return
+            if self.count >= self.bound:
+                accepted.close()
+                continue
+            self.count += 1
+            task = asyncio.get_running_loop().create_task(self._connect(accepted))
+            self._accepting.add(task)
+            task.add_done_callback(self._accepting.discard)
+
+    def _pause(self) -> None:
+        """Leave the queue alone for a moment: the loop would spin on a socket that stays readable."""
+        assert self._socket is not None
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._socket)
+        loop.call_later(ACCEPT_PAUSE, self._resume)
+
+    def _resume(self) -> None:
+        if self._socket is not None:
+            asyncio.get_running_loop().add_reader(self._socket, self._accept)
+
+    async def _connect(self, accepted: socket.socket) -> None:
+        """The TLS handshake of one connection; a client that fails it is dropped without a word in the log."""
+        held = True
+
+        def release() -> None:
+            nonlocal held
+            if held:
+                self.count -= 1
+            held = False
+
+        made = False
+        try:
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: _Connection(self._config, self._state, self._limits, release),
+                accepted,
+                ssl=self._context,
+                ssl_handshake_timeout=self._limits.handshake,
+            )
+            made = True
+        except (OSError, ssl.SSLError) as error:
+            log.debug("a connection ended before its handshake did: %s", error)
+        finally:
+            if not made:
+                accepted.close()
+                release()
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - a transport tells nobody when its buffer has become empty
+        await asyncio.sleep(STOP_POLL)
+
+
+class _Connection(HttpToolsProtocol):
+    """uvicorn's protocol with bounds on what a client may leave undone: headers that never end, answers that it never takes."""
+
+    def __init__(self, config: uvicorn.Config, state: ServerState, limits: Limits, closed: Callable[[], None]) -> None:
+        super().__init__(config, state, {})
+        self._limits = limits
+        self._closed = closed
+        self._header_bytes = 0
+        self._in_headers = True
+        self._waiting: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+
+    @property
+    def busy(self) -> bool:
+        """An answer is being made, or is not wholly sent."""
+        unfinished = self.cycle is not None and not self.cycle.response_complete
+        return unfinished or self.transport.get_write_buffer_size() > 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel_timers()
+        super().connection_lost(exc)
+        self._closed()
+
+    def data_received(self, data: bytes) -> None:
+        if self._in_headers:
+            self._header_bytes += len(data)
+            if self._waiting is None:
+                self._await_request()
+        super().data_received(data)
+        if self._in_headers and self._header_bytes > MAX_HEADERS:
+            self.transport.abort()
+
+    def on_message_begin(self) -> None:
+        self._in_headers = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._in_headers = False
+        self._header_bytes = 0
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._in_headers = True
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._stalled is None:
+            self._stalled = self.loop.call_later(self._limits.stall, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+        super().resume_writing()
+
+    def _await_request(self) -> None:
+        self._waiting = self.loop.call_later(self._limits.request, self.transport.abort)
+
+    def _cancel_timers(self) -> None:
+        for timer in (self._waiting, self._stalled):
+            if timer is not None:
+                timer.cancel()
+        self._unset_keepalive_if_required()
+
+
+def connection_bound() -> int:
+    """Connections to hold at most: half of the descriptors this process may have, after raising that to what the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, soft // 2)

@@ -1,0 +1,64 @@
+"""Which form the client wants its answer in: the Accept header, read as the real server reads it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from localkube import errors
+
+ACCEPTED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+"""What a refusal names. Protobuf is in the list of the real server; this one never produces it, and clients fall back to JSON."""
+
+MAX_RANGES = 64
+
+TABLE = ("Table", "meta.k8s.io", "v1")
+PARTIAL = ("PartialObjectMetadata", "meta.k8s.io", "v1")
+PARTIAL_LIST = ("PartialObjectMetadataList", "meta.k8s.io", "v1")
+DISCOVERY_V2 = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
+DISCOVERY_V2BETA1 = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2beta1")
+
+Form = tuple[str, str, str]
+PLAIN: Form = ("", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The chosen answer: YAML or JSON, and the form as (as, group, version), PLAIN for the object itself."""
+
+    yaml: bool = False
+    form: Form = PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    media: str
+    form: Form
+    quality: float
+
+
+def choose(header: str, forms: Sequence[Form] = ()) -> Accepted:
+    """The best answer for an Accept header among JSON, YAML and `forms`. Raises ApiError 406 when nothing fits."""
+    if not header.strip():
+        return Accepted()
+    ranges = [_range(text) for text in header.split(",")[:MAX_RANGES]]
+    for wanted in sorted(ranges, key=lambda r: -r.quality):
+        if wanted.quality <= 0 or (wanted.form != PLAIN and wanted.form not in forms):
+            continue
+        if wanted.media in ("application/json", "application/*", "*/*"):
+            return Accepted(False, wanted.form)
+        if wanted.media == "application/yaml":
+            return Accepted(True, wanted.form)
+    raise errors.not_acceptable(ACCEPTED)
+
+
+def _range(text: str) -> _Range:
+    media, *parameters = (part.strip() for part in text.split(";"))
+    values = {}
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        values[name.strip().lower()] = value.strip().strip('"')
+    form = (values["as"], values.get("g", ""), values.get("v", "")) if values.get("as") else PLAIN
+    try:
+        quality = float(values.get("q", "1"))
+    except ValueError:
+        quality = 0.0
+    return _Range(media.lower(), form, quality)

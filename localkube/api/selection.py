@@ -1,0 +1,51 @@
+"""Which objects a list, a watch or a deletecollection means: its place and its selectors."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from localkube import selectors
+from localkube.api.exchange import Query
+from localkube.resources.resource import Resource
+from localkube.selectors import FieldSelector, LabelSelector
+from localkube.store import Record
+
+COMMON_FIELDS = ("metadata.name", "metadata.namespace")
+"""Every kind can be selected by these; a kind of the cluster's scope by its name only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A namespace (None: all) with label and field conditions."""
+
+    namespace: str | None
+    labels: LabelSelector
+    fields: FieldSelector
+
+    @property
+    def selective(self) -> bool:
+        return not (self.labels.empty and self.fields.empty)
+
+    def matches(self, record: Record) -> bool:
+        if self.namespace is not None and record.namespace != self.namespace:
+            return False
+        if not self.labels.empty and not self.labels.matches(record.labels):
+            return False
+        return self.fields.empty or self.fields.matches(_fields(record))
+
+    def filter(self, records: Iterable[Record]) -> Iterator[Record]:
+        return (record for record in records if self.matches(record))
+
+
+def select(resource: Resource, namespace: str | None, query: Query) -> Selection:
+    """Raises ApiError 400 for a selector that does not parse or a field that this kind does not offer."""
+    common = COMMON_FIELDS if resource.namespaced else COMMON_FIELDS[:1]
+    supported = {*resource.field_selectors, *common}
+    return Selection(
+        namespace,
+        selectors.parse_labels(query.text("labelSelector")),
+        selectors.parse_fields(query.text("fieldSelector"), supported),
+    )
+
+
+def _fields(record: Record) -> dict[str, str]:
+    return {**record.fields, "metadata.name": record.name, "metadata.namespace": record.namespace}

@@ -1,0 +1,163 @@
+"""YAML as Kubernetes reads and writes it: plain JSON values only, times stay text, and no document grows beyond a budget by aliases.
+
+Values are built from the parser's events with a stack of our own: PyYAML's composer recurses in C and crashes on deep nesting.
+"""
+
+import copy
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+MAX_NODES = 200_000
+"""Values in one document, aliases counted at each use: a few kB of nested aliases would otherwise become gigabytes."""
+MAX_DEPTH = 200
+
+_STRING_TAG = "tag:yaml.org,2002:str"
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9_]*|0[0-7_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|0b[01_]+)\Z")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?\Z")
+_TRUE = ("yes", "on", "true")
+_FALSE = ("no", "off", "false")
+_NULL = ("", "~", "null", "Null", "NULL")
+
+
+class BadYaml(Exception):
+    """A text that is no single YAML document of plain values; the message says why."""
+
+
+def load(text: bytes) -> Any:
+    """The values of one document, None for an empty one. Raises BadYaml."""
+    reader = _Reader()
+    try:
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            reader.take(event)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadYaml(str(error)) from error
+    return reader.root
+
+
+def dump(value: Any) -> bytes:
+    """Block style, keys in their order, as `kubectl -o yaml` shows an object."""
+    text: bytes = yaml.dump(value, Dumper=yaml.CSafeDumper, encoding="utf-8", sort_keys=False, allow_unicode=True)
+    return text
+
+
+@dataclass(slots=True)
+class _Open:
+    """A collection whose end has not been read. `size` counts the values in it; `key` is the mapping's key that waits for a value."""
+
+    value: Any
+    anchor: str | None
+    line: int
+    size: int = 1
+    key: str | None = None
+    merges: list[Any] = field(default_factory=list)
+
+
+class _Reader:
+    """Takes the parser's events and builds the document's value."""
+
+    def __init__(self) -> None:
+        self.root: Any = None
+        self._documents = 0
+        self._left = MAX_NODES
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, tuple[Any, int]] = {}
+
+    def take(self, event: yaml.Event) -> None:
+        """Raises BadYaml."""
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(event)
+        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            if len(self._stack) >= MAX_DEPTH:
+                raise BadYaml(f"document is nested more than {MAX_DEPTH} levels deep")
+            if self._stack and isinstance(self._stack[-1].value, dict) and self._stack[-1].key is None:
+                raise BadYaml(f"line {_line(event)}: a key must be plain text")
+            value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
+            self._stack.append(_Open(value, event.anchor, _line(event)))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            done = self._stack.pop()
+            for source in done.merges:
+                done.value = source | done.value
+            self._put(done.value, done.size, done.anchor, done.line)
+        elif isinstance(event, yaml.AliasEvent):
+            anchor = str(event.anchor)
+            if anchor not in self._anchors:
+                raise BadYaml(f"line {_line(event)}: unknown anchor '{anchor[:64]}' referenced")
+            shared, size = self._anchors[anchor]
+            self._spend(size)
+            self._put(copy.deepcopy(shared), size, None, _line(event))
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self._documents += 1
+            if self._documents > 1:
+                raise BadYaml("expected a single document in the stream but found another document")
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        line = _line(event)
+        top = self._stack[-1] if self._stack else None
+        if top is not None and isinstance(top.value, dict) and top.key is None:
+            if event.value in top.value:
+                raise BadYaml(f'line {line}: key "{event.value[:64]}" already set in map')
+            top.key = event.value
+            return
+        plain = event.style in (None, "") and event.tag != _STRING_TAG
+        self._put(_plain_value(event.value) if plain else event.value, 1, event.anchor, line)
+
+    def _put(self, value: Any, size: int, anchor: str | None, line: int) -> None:
+        if size == 1:
+            self._spend(1)
+        if anchor is not None:
+            self._anchors[anchor] = value, size
+        if not self._stack:
+            self.root = value
+            return
+        top = self._stack[-1]
+        top.size += size
+        if isinstance(top.value, list):
+            top.value.append(value)
+            return
+        assert top.key is not None
+        key, top.key = top.key, None
+        if key == "<<":
+            sources = value if isinstance(value, list) else [value]
+            if not all(isinstance(source, dict) for source in sources):
+                raise BadYaml(f"line {line}: map merge requires map or sequence of maps as the value")
+            top.merges += sources
+        else:
+            top.value[key] = value
+
+    def _spend(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise BadYaml(f"document contains more than {MAX_NODES} values")
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 0
+
+
+def _plain_value(text: str) -> Any:
+    """The value of an unquoted scalar by the rules of YAML 1.1 without times and base-60 numbers, as Go's reader has them."""
+    if text in _NULL:
+        return None
+    if text.lower() in _TRUE or text.lower() in _FALSE:
+        return text.lower() in _TRUE
+    if _INTEGER.match(text):
+        return _integer(text.replace("_", ""))
+    if _FLOAT.match(text):
+        number = float(text.replace("_", ""))
+        if math.isinf(number):
+            raise BadYaml(f"number out of range: {text[:64]}")
+        return int(number) if number.is_integer() and abs(number) < 2**63 else number
+    return text
+
+
+def _integer(text: str) -> int:
+    digits = text.lstrip("+-")
+    if len(digits) > 64:
+        raise BadYaml(f"number out of range: {text[:64]}...")
+    if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
+        text = text.replace("0", "0o", 1)
+    return int(text, 0)

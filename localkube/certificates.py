@@ -1,0 +1,132 @@
+"""Who the server is and who may talk to it: a CA of its own, a server certificate, one bearer token, and the kubeconfig that holds them."""
+
+import base64
+import ipaddress
+import os
+import secrets
+import ssl
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from localkube import clock
+
+YEARS = timedelta(days=3650)
+RENEW_BEFORE = timedelta(days=90)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What clients need to trust the server (`authority`, PEM) and to be trusted by it (`token`), and the server's own TLS context."""
+
+    authority: bytes
+    token: str
+    context: ssl.SSLContext
+
+
+def ensure(directory: Path) -> Identity:
+    """The identity kept under `directory`, made at the first start and renewed before it runs out; all files have mode 600."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    bundle, authority, token = directory / "server.pem", directory / "ca.crt", directory / "token"
+    if not (bundle.exists() and authority.exists() and _is_fresh(bundle)):
+        _issue(bundle, authority)
+    if not (token.exists() and token.read_text().strip()):
+        write_private(token, secrets.token_urlsafe(32).encode())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(bundle)
+    return Identity(authority.read_bytes(), token.read_text().strip(), context)
+
+
+def write_kubeconfig(path: Path, identity: Identity, server: str) -> None:
+    """A kubeconfig for `server` with everything inline, replaced in one step, mode 600."""
+    authority = base64.b64encode(identity.authority).decode()
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "localkube", "cluster": {"server": server, "certificate-authority-data": authority}}],
+        "users": [{"name": "localkube-admin", "user": {"token": identity.token}}],
+        "contexts": [{"name": "localkube", "context": {"cluster": "localkube", "user": "localkube-admin", "namespace": "default"}}],
+        "current-context": "localkube",
+    }
+    write_private(path, yaml.safe_dump(config, sort_keys=False).encode())
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace a file by one that only its owner may read; never half written, never readable by others in between."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+def _is_fresh(bundle: Path) -> bool:
+    """Whether the certificate will do for a while; one that cannot be read will not."""
+    try:
+        certificate = x509.load_pem_x509_certificate(bundle.read_bytes())
+    except ValueError:
+        return False
+    return certificate.not_valid_after_utc - clock.now() > RENEW_BEFORE
+
+
+def _issue(bundle: Path, authority: Path) -> None:
+    """A new CA and a server certificate signed by it; the CA's key is not kept, since nothing else will ever be signed."""
+    now = clock.now()
+    issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localkube-ca")])
+    authority_key = ec.generate_private_key(ec.SECP256R1())
+    certificate_of_authority = (
+        _certificate(issuer, authority_key.public_key(), issuer, now)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
+        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .sign(authority_key, hashes.SHA256())
+    )
+    key = ec.generate_private_key(ec.SECP256R1())
+    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    certificate = (
+        _certificate(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localkube")]), key.public_key(), issuer, now)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
+        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .sign(authority_key, hashes.SHA256())
+    )
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    # The bundle last: who is killed in between finds the old one, which is stale, and issues both again.
+    write_private(authority, certificate_of_authority.public_bytes(serialization.Encoding.PEM))
+    write_private(bundle, certificate.public_bytes(serialization.Encoding.PEM) + private)
+
+
+def _certificate(subject: x509.Name, key: ec.EllipticCurvePublicKey, issuer: x509.Name, now: datetime) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + YEARS)
+    )
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

@@ -1,0 +1,217 @@
+"""The cluster as a whole: opens its data, starts its parts in order, says when it is ready, and stops them in the other order."""
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import gc
+import logging
+import os
+import pwd
+import signal
+import sqlite3
+from collections.abc import Iterator, Mapping
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+
+from localkube import ballast, certificates, resources
+from localkube.api.application import Application
+from localkube.api.listener import Listener
+from localkube.controllers import all_controllers
+from localkube.controllers.loop import Loop
+from localkube.errors import ApiError
+from localkube.kubelet.agent import Kubelet
+from localkube.metadata import Object, name_of
+from localkube.objects import Objects
+from localkube.options import NODE, Options
+from localkube.recorder import Recorder
+from localkube.resources.resource import Resource
+from localkube.scheduler import Scheduler, default_priority_classes, default_queues
+from localkube.store import SchemaTooNew, Store
+
+log = logging.getLogger("localkube")
+
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+STREAM_GRACE = 2.0
+"""Seconds that open watches and logs get to end by themselves when the server stops."""
+
+
+class CannotStart(Exception):
+    """The cluster cannot run as asked; the text says why and what to do."""
+
+
+async def run(options: Options) -> None:
+    """Run the cluster until SIGTERM or SIGINT, or the end of the process it is to die with. Raises CannotStart."""
+    os.umask(0o077)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_own(options.data))
+        stack.enter_context(_room(options.data))
+        if options.die_with is not None:
+            stack.enter_context(_companion(options.die_with, stop))
+        cluster = Cluster(options)
+        stack.callback(cluster.store.close)
+        try:
+            await cluster.start()
+            await stop.wait()
+        finally:
+            await cluster.stop()
+
+
+class Cluster:
+    """All parts of the running cluster. Raises CannotStart for data that cannot be used."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.identity = certificates.ensure(options.data / "pki")
+        self.store = _open_store(options.data / "state.db")
+        self.objects = Objects(self.store)
+        _seed(self.objects)
+        self.loop = Loop(self.objects)
+        self.loop.add(Scheduler(self.objects))
+        for controller in all_controllers(self.objects, self.identity.authority.decode()):
+            self.loop.add(controller)
+        self.kubelet = Kubelet(self.objects, Recorder(self.objects, "kubelet", host=NODE), options)
+        application = Application(self.objects, self.kubelet, self.identity.token)
+        self.listener = Listener(application, self.identity.context, options.port)
+        self._started = contextlib.AsyncExitStack()
+
+    async def start(self) -> None:
+        """Serve, adopt the pods that still run, and only then say that the cluster is ready. Raises CannotStart for a taken port."""
+        try:
+            await self.listener.start()
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            raise CannotStart(f"port {self.options.port} on 127.0.0.1 is taken: choose another with --port, or 0 for a free one") from error
+        self._started.push_async_callback(self.listener.stop, STREAM_GRACE)
+        await self.kubelet.start()
+        self._started.push_async_callback(self.kubelet.stop, keep_pods=self.options.keep_pods)
+        working = asyncio.create_task(self.loop.run())
+        self._started.push_async_callback(self._stop_working, working)
+        address = f"https://127.0.0.1:{self.listener.port}"
+        kubeconfig = self.options.data / "kubeconfig"
+        certificates.write_kubeconfig(kubeconfig, self.identity, address)
+        # What is there now stays for good: a full collection that skips it takes 2 ms instead of 30, which requests would feel.
+        gc.collect()
+        gc.freeze()
+        _say(f"localkube is ready: {address} (kubeconfig: {kubeconfig})")
+        _say(f"Pods run as processes of {_user()} (uid {os.getuid()}) on this machine, without isolation.")
+
+    async def stop(self) -> None:
+        """Stop what was started, in the other order: controllers, pods (unless they are to be kept), and the API last."""
+        await self._started.aclose()
+
+    async def _stop_working(self, working: asyncio.Task[None]) -> None:
+        self.loop.stop()
+        await working
+
+
+def _say(line: str) -> None:
+    """Tell whoever started us; that nobody reads it any more is no reason to stop."""
+    with contextlib.suppress(BrokenPipeError):
+        print(line, flush=True)
+
+
+def _user() -> str:
+    """The name of the user that pods run as, by uid: the environment may say anything."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return "an unnamed user"
+
+
+def _open_store(path: Path) -> Store:
+    try:
+        return Store(path, _fields)
+    except SchemaTooNew as error:
+        raise CannotStart(str(error)) from error
+    except sqlite3.OperationalError as error:
+        what = "see that the disk has room and that the file may be written"
+        raise CannotStart(f"{path} cannot be opened ({error}): {what}, or start with another --data") from error
+    except sqlite3.DatabaseError as error:
+        raise CannotStart(f"{path} cannot be read as the cluster's state ({error}): restore it, or start with another --data") from error
+
+
+def _fields(key: str, obj: Object) -> Mapping[str, str]:
+    """What field selectors may ask of an object; nothing for a resource that is no longer served."""
+    resource = resources.by_key(key)
+    return {} if resource is None else {path: value(obj) for path, value in resource.field_selectors.items()}
+
+
+def _seed(objects: Objects) -> None:
+    """The objects that every cluster has from its first start. What is there already, changed or not, stays."""
+    for name in NAMESPACES:
+        _ensure(objects, resources.NAMESPACES, {"metadata": {"name": name}})
+    for priority in default_priority_classes():
+        _ensure(objects, resources.PRIORITYCLASSES, priority)
+    for queue in default_queues():
+        _ensure(objects, resources.QUEUES, queue)
+    for definition in resources.crd_objects():
+        _ensure(objects, resources.CRDS, definition)
+        # An upgrade may serve other fields than the data directory was made with.
+        objects.modify(resources.CRDS, "", name_of(definition), partial(_redefine, spec=definition["spec"]))
+
+
+def _redefine(definition: Object, spec: Object) -> None:
+    definition["spec"] = spec
+
+
+def _ensure(objects: Objects, resource: Resource, obj: Object) -> None:
+    if objects.find(resource, "", name_of(obj)) is not None:
+        return
+    try:
+        objects.create(resource, "", obj)
+    except ApiError as refusal:
+        raise CannotStart(f"{resource.kind} {name_of(obj)} could not be made: {refusal.message}") from refusal
+
+
+@contextlib.contextmanager
+def _own(data: Path) -> Iterator[None]:
+    """The data directory, made private, for this process alone."""
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data.chmod(0o700)
+        lock = open(data / "lock", "w")  # noqa: SIM115 - held open: closing it would give the lock back
+    except OSError as error:
+        raise CannotStart(f"{data} cannot be used ({error.strerror}): give a directory you may write to with --data") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CannotStart(f"another localkube runs on {data}: stop it first, or use another --data") from error
+        yield
+
+
+@contextlib.contextmanager
+def _room(data: Path) -> Iterator[None]:
+    """What is done within may use the ballast of the data directory, and a disk that is full even so is a reason not to start."""
+    ballast.give_back(data)
+    try:
+        yield
+    except (OSError, ApiError) as error:
+        if isinstance(error, ApiError) and error.code != HTTPStatus.INSUFFICIENT_STORAGE:
+            raise
+        if isinstance(error, OSError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise CannotStart(f"the disk of {data} is full: free some space on it, or use another --data") from error
+
+
+@contextlib.contextmanager
+def _companion(pid: int, stop: asyncio.Event) -> Iterator[None]:
+    """Set `stop` when process `pid` ends. A pidfd cannot be fooled by the number being used again."""
+    try:
+        watched = os.pidfd_open(pid)
+    except ProcessLookupError as error:
+        raise CannotStart(f"process {pid}, which this cluster is to die with, is not there") from error
+    loop = asyncio.get_running_loop()
+    loop.add_reader(watched, stop.set)
+    try:
+        yield
+    finally:
+        loop.remove_reader(watched)
+        os.close(watched)

@@ -1,0 +1,155 @@
+"""The garbage collector: what owner references and the finalizers `foregroundDeletion` and `orphan` promise (engine facts 6.5)."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import islice
+
+from localkube import resources
+from localkube.controllers.loop import Key, Trigger
+from localkube.lifecycle import DeleteOptions, Policy
+from localkube.metadata import Object, is_terminating, name_of, namespace_of, uid_of
+from localkube.objects import Objects
+from localkube.resources.resource import Resource
+from localkube.store import Change, Record
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+
+BATCH = 50
+"""Dependents that one reconcile orphans, so that an owner of ten thousand does not hold up everything else."""
+
+
+class Garbage:
+    """Deletes objects whose owners are all gone, and sees deletions with a propagation policy through.
+
+    The owners of every object are looked at when it appears, also at the start: owners that vanished while nobody watched count too.
+    """
+
+    name = "garbage-collector"
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._kinds = {kind.key: kind for kind in resources.served() if kind.storage is None and "delete" in kind.verbs}
+
+    def triggers(self) -> Mapping[Resource, Trigger]:
+        return {kind: partial(self._concerned, kind) for kind in self._kinds.values()}
+
+    def reconcile(self, key: Key) -> float | None:
+        place, name = key
+        plural, _, namespace = place.partition("/")
+        kind = self._kinds[plural]
+        obj = self._objects.find(kind, namespace, name)
+        if obj is None:
+            return None
+        if not is_terminating(obj):
+            self._check_owners(kind, obj)
+            return None
+        finalizers = obj["metadata"].get("finalizers") or ()
+        if ORPHAN in finalizers:
+            return self._orphan(kind, obj)
+        if FOREGROUND in finalizers and not any(_blocks(record, uid_of(obj)) for _, record in self._dependents(uid_of(obj))):
+            self._drop_finalizer(kind, obj, FOREGROUND)
+        return None
+
+    def _concerned(self, kind: Resource, change: Change) -> Iterator[Key]:
+        record = change.record
+        if change.type == "DELETED":
+            yield from (_key(dependent, found) for dependent, found in self._dependents(record.uid))
+            yield from self._owner_keys(record)
+            return
+        if change.previous is None or change.previous.owners != record.owners:
+            if record.owners:
+                yield _key(kind, record)
+            if change.previous is not None:
+                yield from self._owner_keys(change.previous)
+        # Finding the words costs a microsecond; decoding each changed object to look at its finalizers would cost thirty.
+        if b'"deletionTimestamp"' in record.raw and (b'"foregroundDeletion"' in record.raw or b'"orphan"' in record.raw):
+            yield _key(kind, record)
+            yield from (_key(dependent, found) for dependent, found in self._dependents(record.uid))
+
+    def _owner_keys(self, record: Record) -> Iterator[Key]:
+        """The owners of a dependent that went or was let go: one of them may have waited for just that."""
+        if record.owners:
+            for ref in record.object()["metadata"]["ownerReferences"]:
+                kind, owner = self._owner(ref, record.namespace)
+                if kind is not None and owner is not None:
+                    yield _key(kind, owner)
+
+    def _dependents(self, uid: str) -> Iterator[tuple[Resource, Record]]:
+        for kind in self._kinds.values():
+            for record in self._objects.store.owned(kind.key, uid):
+                yield kind, record
+
+    def _owner(self, ref: Object, namespace: str) -> tuple[Resource | None, Record | None]:
+        """The kind of an owner, None when it is not served, and its record, None when it is gone."""
+        kind = resources.by_kind(str(ref.get("apiVersion")), str(ref.get("kind")))
+        if kind is None or (kind.namespaced and not namespace):
+            return None, None
+        record = self._objects.store.get(kind.key, namespace if kind.namespaced else "", str(ref.get("name")))
+        return kind, record if record is not None and record.uid == ref.get("uid") else None
+
+    def _check_owners(self, kind: Resource, obj: Object) -> None:
+        """Delete an object whose owners are all gone or going in the foreground; take lost owners off one that has others."""
+        refs = obj["metadata"].get("ownerReferences") or []
+        waiting, solid = False, []
+        for ref in refs:
+            owner_kind, owner = self._owner(ref, namespace_of(obj))
+            if owner_kind is None:
+                # An owner of a kind that is not served cannot be looked up: deleting for its sake would be a guess.
+                solid.append(ref)
+            elif owner is not None:
+                if _goes_in_foreground(owner):
+                    waiting = True
+                else:
+                    solid.append(ref)
+        if len(solid) == len(refs):
+            return
+        if solid:
+            self._objects.modify(kind, namespace_of(obj), name_of(obj), lambda it: it["metadata"].update(ownerReferences=solid))
+            return
+        policy: Policy = "Foreground" if waiting and any(self._dependents(uid_of(obj))) else _own_policy(obj)
+        self._objects.delete(kind, namespace_of(obj), name_of(obj), DeleteOptions(policy=policy, uid=uid_of(obj)))
+
+    def _orphan(self, kind: Resource, owner: Object) -> float | None:
+        uid = uid_of(owner)
+        batch = list(islice(self._dependents(uid), BATCH))
+        for dependent, record in batch:
+            self._objects.modify(dependent, record.namespace, record.name, partial(_let_go, uid))
+        if batch:
+            return 0
+        self._drop_finalizer(kind, owner, ORPHAN)
+        return None
+
+    def _drop_finalizer(self, kind: Resource, obj: Object, finalizer: str) -> None:
+        left = [name for name in obj["metadata"]["finalizers"] if name != finalizer]
+        self._objects.modify(kind, namespace_of(obj), name_of(obj), lambda it: it["metadata"].update(finalizers=left))
+
+
+def _key(kind: Resource, record: Record) -> Key:
+    return f"{kind.key}/{record.namespace}", record.name
+
+
+def _let_go(uid: str, obj: Object) -> None:
+    left = [ref for ref in obj["metadata"].pop("ownerReferences") if ref.get("uid") != uid]
+    if left:
+        obj["metadata"]["ownerReferences"] = left
+
+
+def _blocks(record: Record, uid: str) -> bool:
+    refs = record.object()["metadata"].get("ownerReferences") or ()
+    return any(ref.get("uid") == uid and ref.get("blockOwnerDeletion") for ref in refs)
+
+
+def _goes_in_foreground(owner: Record) -> bool:
+    if b'"foregroundDeletion"' not in owner.raw:
+        return False
+    obj = owner.object()
+    return is_terminating(obj) and FOREGROUND in (obj["metadata"].get("finalizers") or ())
+
+
+def _own_policy(obj: Object) -> Policy:
+    """An object may carry the wish for how its own dependents go."""
+    finalizers = obj["metadata"].get("finalizers") or ()
+    if ORPHAN in finalizers:
+        return "Orphan"
+    return "Foreground" if FOREGROUND in finalizers else "Background"

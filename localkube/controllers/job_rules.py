@@ -1,0 +1,163 @@
+"""The rules of batch/v1 Jobs as pure functions: indexes, delays between tries, pod failure policies, conditions."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from localkube import clock
+from localkube.controllers.podstate import finished_at, is_finished, phase_of, restarts_of
+from localkube.metadata import Object, annotations_of, condition_of, is_terminating
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+FIRST_DELAY = timedelta(seconds=10)
+LAST_DELAY = timedelta(minutes=6)
+"""After a failure a Job waits before it starts another pod: 10 s, doubled each time up to six minutes, as documented."""
+
+Action = Literal["FailJob", "Ignore", "Count"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """The fields of a Job's spec that the controller goes by, with the API's defaults."""
+
+    parallelism: int
+    completions: int | None
+    indexed: bool
+    backoff_limit: int
+    deadline: int | None
+    suspended: bool
+    restart_in_place: bool
+    """restartPolicy OnFailure: the kubelet restarts containers, and their restarts count against the limit."""
+    replace_terminating: bool
+    """podReplacementPolicy TerminatingOrFailed: a pod on its way out counts as failed and is replaced at once."""
+    failure_rules: Sequence[Object]
+
+    @classmethod
+    def of(cls, job: Object) -> "JobSpec":
+        spec = job["spec"]
+        parallelism, completions = spec.get("parallelism"), spec.get("completions")
+        if parallelism is None and completions is None:
+            completions = 1
+        policy = spec.get("podFailurePolicy")
+        return cls(
+            parallelism=1 if parallelism is None else int(parallelism),
+            completions=None if completions is None else int(completions),
+            indexed=spec.get("completionMode") == "Indexed",
+            backoff_limit=int(spec.get("backoffLimit", 6)),
+            deadline=spec.get("activeDeadlineSeconds"),
+            suspended=bool(spec.get("suspend")),
+            restart_in_place=(spec["template"].get("spec") or {}).get("restartPolicy") == "OnFailure",
+            replace_terminating=spec.get("podReplacementPolicy", "Failed" if policy else "TerminatingOrFailed") == "TerminatingOrFailed",
+            failure_rules=(policy or {}).get("rules") or (),
+        )
+
+
+def index_of(pod: Object) -> int:
+    """The completion index of a pod; -1 when it has none that can be read."""
+    text = annotations_of(pod).get(INDEX, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+
+
+def parse_indexes(text: str, completions: int) -> set[int]:
+    """The indexes that a text like "0,2-4" names, below `completions`."""
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), min(int(last or first), completions - 1) + 1))
+    return found
+
+
+def format_indexes(indexes: Iterable[int]) -> str:
+    """Indexes in increasing order with runs of three and more as "FIRST-LAST": "0,2-4,7,8" (status.completedIndexes)."""
+    runs: list[list[int]] = []
+    for index in sorted(indexes):
+        if runs and runs[-1][1] == index - 1:
+            runs[-1][1] = index
+        else:
+            runs.append([index, index])
+    return ",".join(_format_run(first, last) for first, last in runs)
+
+
+def _format_run(first: int, last: int) -> str:
+    if first == last:
+        return str(first)
+    return f"{first}{',' if last == first + 1 else '-'}{last}"
+
+
+def failed(pod: Object, spec: JobSpec) -> bool:
+    """Whether a pod counts as failed: in phase Failed or, where such are replaced at once, on its way out without having succeeded."""
+    if phase_of(pod) == "Failed":
+        return True
+    return spec.replace_terminating and is_terminating(pod) and phase_of(pod) != "Succeeded"
+
+
+def delay_left(failures: Iterable[Object], successes: Iterable[Object], now: datetime) -> float:
+    """Seconds until another pod may be started, by the failed pods that ended after the last success."""
+    last_success = max((finished_at(pod) for pod in successes), default=None)
+    ends = [end for end in map(finished_at, failures) if last_success is None or end > last_success]
+    if not ends:
+        return 0
+    delay = min(LAST_DELAY, FIRST_DELAY * (1 << min(len(ends) - 1, 10)))
+    return max(0.0, (max(ends) + delay - now).total_seconds())
+
+
+def restarted_too_often(pods: Iterable[Object], spec: JobSpec) -> bool:
+    """The limit of restarts in place, over the pods that are not finished (pastBackoffLimitOnFailure of the real controller)."""
+    if not spec.restart_in_place:
+        return False
+    restarts = sum(restarts_of(pod) for pod in pods if not is_finished(pod))
+    return restarts > 0 if spec.backoff_limit == 0 else restarts >= spec.backoff_limit
+
+
+def judge(pod: Object, rules: Sequence[Object]) -> tuple[Action, str]:
+    """What the first matching rule of the pod failure policy says of a failed pod, and the sentence for FailJob.
+
+    Without a match a failure counts. FailIndex goes with backoffLimitPerIndex, which is not served: it counts too.
+    """
+    for number, rule in enumerate(rules):
+        text = _exit_code_match(pod, rule.get("onExitCodes")) or _condition_match(pod, rule.get("onPodConditions") or ())
+        if text:
+            action: Action = rule["action"] if rule.get("action") in ("FailJob", "Ignore") else "Count"
+            return action, f"{text} matching {rule.get('action')} rule at index {number}"
+    return "Count", ""
+
+
+def _exit_code_match(pod: Object, wanted: Object | None) -> str:
+    if not wanted:
+        return ""
+    status = pod.get("status") or {}
+    metadata = pod["metadata"]
+    for container in [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]:
+        code = ((container.get("state") or {}).get("terminated") or {}).get("exitCode", 0)
+        named = wanted.get("containerName") in (None, container.get("name"))
+        if named and code != 0 and (code in (wanted.get("values") or ())) == (wanted.get("operator") == "In"):
+            return f"Container {container.get('name')} for pod {metadata['namespace']}/{metadata['name']} failed with exit code {code}"
+    return ""
+
+
+def _condition_match(pod: Object, patterns: Iterable[Object]) -> str:
+    metadata = pod["metadata"]
+    for pattern in patterns:
+        found = condition_of((pod.get("status") or {}).get("conditions") or (), str(pattern.get("type")))
+        if found is not None and found.get("status") == pattern.get("status", "True"):
+            return f"Pod {metadata['namespace']}/{metadata['name']} has condition {found['type']}"
+    return ""
+
+
+def put_condition(conditions: list[Object], kind: str, status: bool, reason: str, message: str) -> bool:
+    """Add or change a condition; one that is not there is not added only to say False. True when anything changed."""
+    old = condition_of(conditions, kind)
+    if old is None and not status:
+        return False
+    if old is not None and (old["status"], old.get("reason"), old.get("message")) == (str(status), reason, message):
+        return False
+    now = clock.stamp()
+    moved = old["lastTransitionTime"] if old is not None and old["status"] == str(status) else now
+    new = {"type": kind, "status": str(status), "lastProbeTime": now, "lastTransitionTime": moved, "reason": reason, "message": message}
+    if old is None:
+        conditions.append(new)
+    else:
+        conditions[conditions.index(old)] = new
+    return True

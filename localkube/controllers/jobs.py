@@ -1,0 +1,86 @@
+"""The controller of batch/v1 Jobs: runs pods until enough have succeeded, as the Job controller of Kubernetes 1.31 and later does.
+
+Not served: backoffLimitPerIndex and successPolicy. A pod that a node shutdown ended is replaced and counts for nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from localkube.controllers.children import Children
+from localkube.controllers.job_pods import FINALIZER, JOB_NAME, release
+from localkube.controllers.job_run import JobRun
+from localkube.controllers.loop import Key, Trigger
+from localkube.metadata import Object, condition_of, is_controlled_by
+from localkube.objects import Objects
+from localkube.recorder import Recorder
+from localkube.resources import JOBS, PODS
+from localkube.resources.resource import Resource
+from localkube.store import Change, Record
+
+MANAGER = "kubernetes.io/job-controller"
+
+POD = "pods/"
+"""What a key that is about one pod, and not about a Job, begins with; no Job's name can."""
+
+
+class Jobs:
+    """Brings each Job's pods and status in line with its spec.
+
+    Every pod carries a finalizer until its end is counted, so that a pod deleted early is counted all the same; the counting and
+    the release are one transaction, so `status.uncountedTerminatedPods` is always empty.
+    """
+
+    name = "job-controller"
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._recorder = Recorder(objects, self.name)
+        self._children = Children(objects, self._recorder, kind_in_reason=False)
+
+    def triggers(self) -> Mapping[Resource, Trigger]:
+        return {JOBS: self._job_changed, PODS: self._pod_changed}
+
+    def reconcile(self, key: Key) -> float | None:
+        namespace, name = key
+        if name.startswith(POD):
+            self._release_stray(namespace, name.removeprefix(POD))
+            return None
+        job = self._objects.find(JOBS, namespace, name)
+        if job is None or job["spec"].get("managedBy", MANAGER) != MANAGER:
+            return None
+        pods = [pod for pod in self._objects.owned(PODS, job["metadata"]["uid"]) if is_controlled_by(pod, job)]
+        if _is_finished(job):
+            for pod in pods:
+                release(self._objects, pod)
+            return None
+        return JobRun(self._objects, self._children, self._recorder, job, pods).go()
+
+    def _job_changed(self, change: Change) -> Iterator[Key]:
+        record = change.record
+        if change.type != "DELETED":
+            yield record.namespace, record.name
+            return
+        yield from ((pod.namespace, POD + pod.name) for pod in self._objects.store.owned(PODS.key, record.uid))
+
+    def _pod_changed(self, change: Change) -> Iterator[Key]:
+        record = change.record
+        job = record.labels.get(JOB_NAME)
+        if job is None:
+            return
+        yield record.namespace, job
+        if change.type != "DELETED" and FINALIZER.encode() in record.raw and not self._has_job(record, job):
+            yield record.namespace, POD + record.name
+
+    def _has_job(self, pod: Record, name: str) -> bool:
+        job = self._objects.store.get(JOBS.key, pod.namespace, name)
+        return job is not None and job.uid in pod.owners
+
+    def _release_stray(self, namespace: str, name: str) -> None:
+        """A pod whose Job is gone waits for nobody."""
+        record = self._objects.store.get(PODS.key, namespace, name)
+        if record is not None and not self._has_job(record, record.labels.get(JOB_NAME, "")):
+            release(self._objects, self._objects.decode(PODS, record))
+
+
+def _is_finished(job: Object) -> bool:
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    return any((condition_of(conditions, kind) or {}).get("status") == "True" for kind in ("Complete", "Failed"))

@@ -1,0 +1,152 @@
+"""Empties a namespace that is being deleted, says in its conditions what is left, and lets it go; gives every other one what each has."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from localkube import resources
+from localkube.controllers.loop import Key, Trigger
+from localkube.lifecycle import DeleteOptions
+from localkube.metadata import Object, is_terminating, set_condition
+from localkube.objects import Objects
+from localkube.resources import CONFIGMAPS, NAMESPACES, PODS, SERVICEACCOUNTS
+from localkube.resources.resource import Resource
+from localkube.store import Change, Record
+
+FINALIZER = "kubernetes"
+ROOT_CA = "kube-root-ca.crt"
+DEFAULT_ACCOUNT = "default"
+
+BATCH = 100
+"""Objects that one reconcile deletes."""
+
+
+class Namespaces:
+    """Sees the deletion of namespaces through, as the real namespace controller does: pods first, then everything else."""
+
+    name = "namespace-controller"
+
+    def __init__(self, objects: Objects, root_ca: str = "") -> None:
+        self._objects = objects
+        self._root_ca = root_ca
+        self._going: set[str] = set()
+        self._kinds = [kind for kind in resources.served() if kind.namespaced and kind.storage is None and "delete" in kind.verbs]
+        self._kinds.sort(key=lambda kind: kind is not PODS)
+
+    def triggers(self) -> Mapping[Resource, Trigger]:
+        # Namespaces come first: what happens inside one concerns us only when we know that it goes.
+        return {NAMESPACES: self._namespace_changed} | dict.fromkeys(self._kinds, self._content_changed)
+
+    def reconcile(self, key: Key) -> float | None:
+        _, name = key
+        namespace = self._objects.find(NAMESPACES, "", name)
+        if namespace is None:
+            return None
+        if not is_terminating(namespace):
+            self._furnish(name)
+            return None
+        more = self._empty(name)
+        left = self._left(name)
+        self._tell(name, left)
+        if not left and FINALIZER in (namespace["spec"].get("finalizers") or ()):
+            self._objects.modify(NAMESPACES, "", name, _let_go, subresource="finalize")
+        return 0 if more else None
+
+    def _namespace_changed(self, change: Change) -> Iterator[Key]:
+        name = change.record.name
+        if change.type == "DELETED":
+            self._going.discard(name)
+            return
+        if b'"deletionTimestamp"' in change.record.raw:
+            self._going.add(name)
+            yield "", name
+        elif change.type == "ADDED":
+            yield "", name
+
+    def _content_changed(self, change: Change) -> Iterator[Key]:
+        furniture = change.type == "DELETED" and change.record.name in (DEFAULT_ACCOUNT, ROOT_CA)
+        if change.record.namespace in self._going or furniture:
+            yield "", change.record.namespace
+
+    def _furnish(self, name: str) -> None:
+        """What every namespace of a real cluster has: the default service account, and the cluster's certificate for its pods."""
+        if self._objects.find(SERVICEACCOUNTS, name, DEFAULT_ACCOUNT) is None:
+            self._objects.create(SERVICEACCOUNTS, name, {"metadata": {"name": DEFAULT_ACCOUNT}})
+        if self._root_ca and self._objects.find(CONFIGMAPS, name, ROOT_CA) is None:
+            note = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints."
+            metadata = {"name": ROOT_CA, "annotations": {"kubernetes.io/description": note}}
+            self._objects.create(CONFIGMAPS, name, {"metadata": metadata, "data": {"ca.crt": self._root_ca}})
+
+    def _empty(self, name: str) -> bool:
+        """Delete a batch of what is in the namespace; true when there is more to delete right away."""
+        for kind in self._kinds:
+            found = self._objects.store.list(kind.key, name)
+            fresh = [record for record in found if not _is_going(record)]
+            self._objects.delete_all(kind, fresh[:BATCH], DeleteOptions(policy="Background"))
+            if len(fresh) > BATCH:
+                return True
+            if kind is PODS and self._objects.store.list(kind.key, name):
+                # Pods are let to end before what they may still need on their way out (secrets, config maps) goes.
+                return False
+        return False
+
+    def _left(self, name: str) -> Mapping[Resource, list[Record]]:
+        found = {kind: list(self._objects.store.list(kind.key, name)) for kind in self._kinds}
+        return {kind: records for kind, records in found.items() if records}
+
+    def _tell(self, name: str, left: Mapping[Resource, list[Record]]) -> None:
+        finalizers = Counter(f for records in left.values() for record in records for f in _finalizers(record))
+        conditions = [
+            _condition("NamespaceDeletionDiscoveryFailure", False, "ResourcesDiscovered", "All resources successfully discovered"),
+            _condition(
+                "NamespaceDeletionGroupVersionParsingFailure", False, "ParsedGroupVersions", "All legacy kube types successfully parsed"
+            ),
+            _condition(
+                "NamespaceDeletionContentFailure",
+                False,
+                "ContentDeleted",
+                "All content successfully deleted, may be waiting on finalization",
+            ),
+            _remaining(left),
+            _finalizing(finalizers),
+        ]
+
+        def apply(namespace: Object) -> None:
+            status = namespace.setdefault("status", {})
+            for condition in conditions:
+                set_condition(status.setdefault("conditions", []), condition)
+
+        self._objects.modify(NAMESPACES, "", name, apply, subresource="status")
+
+
+def _let_go(namespace: Object) -> None:
+    namespace["spec"]["finalizers"] = [name for name in namespace["spec"]["finalizers"] if name != FINALIZER]
+
+
+def _is_going(record: Record) -> bool:
+    return b'"deletionTimestamp"' in record.raw and is_terminating(record.object())
+
+
+def _finalizers(record: Record) -> list[str]:
+    # Most objects have none, and a namespace may hold ten thousand: only those that mention the word are decoded.
+    return [] if b'"finalizers"' not in record.raw else record.object()["metadata"].get("finalizers") or []
+
+
+def _condition(kind: str, status: bool, reason: str, message: str) -> Object:
+    return {"type": kind, "status": str(status), "reason": reason, "message": message}
+
+
+def _remaining(left: Mapping[Resource, list[Record]]) -> Object:
+    kind = "NamespaceContentRemaining"
+    if not left:
+        return _condition(kind, False, "ContentRemoved", "All content successfully removed")
+    # The dot after a name without a group (`pods. has 2 resource instances`) is how the real one prints it.
+    listed = sorted(f"{resource.plural}.{resource.group} has {len(records)} resource instances" for resource, records in left.items())
+    return _condition(kind, True, "SomeResourcesRemain", f"Some resources are remaining: {', '.join(listed)}")
+
+
+def _finalizing(finalizers: Counter[str]) -> Object:
+    kind = "NamespaceFinalizersRemaining"
+    if not finalizers:
+        return _condition(kind, False, "ContentHasNoFinalizers", "All content-preserving finalizers finished")
+    listed = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+    return _condition(kind, True, "SomeFinalizersRemain", f"Some content in the namespace has finalizers remaining: {listed}")

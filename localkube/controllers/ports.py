@@ -1,0 +1,70 @@
+"""Gives out the ports on which training pods listen: all pods share this machine, so each replica gets one of its own."""
+
+import re
+import socket
+from itertools import chain
+
+from localkube.metadata import annotations_of
+from localkube.objects import Objects
+from localkube.options import ADDRESS
+from localkube.resources import SERVICES
+from localkube.store import Change
+
+FIRST, LAST = 20000, 32000
+"""Below the range from which Linux takes ports for outgoing connections (32768 and up), so nothing else drifts in."""
+
+HOST = "127.0.0.1"
+
+
+class Ports:
+    """The ports of the living Services, kept by following them; their annotations are the only place where a port is stored."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._taken: dict[int, str] = {}
+        self._last = FIRST - 1
+        for record in objects.store.list(SERVICES.key):
+            self._follow(Change("ADDED", SERVICES.key, record, None))
+        objects.subscribe(SERVICES, self._follow)
+
+    exhausted = f"no port of {FIRST} to {LAST - 1} is free on this machine: delete finished jobs"
+
+    def pick(self) -> int | None:
+        """A port that no Service holds and nothing on the machine uses; None when there is none.
+
+        It is the next one after the last that was given out, so a new run does not meet what an old one left on its port.
+        """
+        for port in chain(range(self._last + 1, LAST), range(FIRST, self._last + 1)):
+            if port not in self._taken and self.is_free(port):
+                self._last = port
+                return port
+        return None
+
+    def is_free(self, port: int) -> bool:
+        """Whether every address can be bound: torch's store takes all of them.
+
+        Without SO_REUSEADDR, as XGBoost's tracker binds: a port with connections of an ended run in TIME_WAIT counts as used.
+        """
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            try:
+                probe.bind(("", port))
+            except OSError:
+                return False
+            return True
+
+    def _follow(self, change: Change) -> None:
+        if f'"{ADDRESS}"'.encode() not in change.record.raw:
+            return
+        port = port_of(annotations_of(change.record.object()).get(ADDRESS, ""))
+        if port is None:
+            return
+        if change.type == "DELETED":
+            self._taken.pop(port, None)
+        else:
+            self._taken[port] = change.record.uid
+            self._last = max(self._last, port)
+
+
+def port_of(address: str) -> int | None:
+    """The port of an address annotation; None for one that somebody has broken."""
+    found = re.fullmatch(r"127\.0\.0\.1:(\d{1,5})", address)
+    return int(found[1]) if found else None

@@ -1,0 +1,127 @@
+"""What is PyTorch's own among the training kinds: its replica roles, the torchrun and torch.distributed variables, elastic jobs.
+
+Every address is this machine's loopback with a port of the job's own. That makes the operator's init container (it waits until
+the master's name resolves) needless: names are not used, and the client side of torch's store waits for the master by itself.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from localkube.controllers.framework import Address, Addresses, Tallies, Tally, TrainingJob, set_variables
+from localkube.metadata import Object
+from localkube.resources import PYTORCHJOBS
+from localkube.resources.resource import Resource
+
+MASTER, WORKER = "Master", "Worker"
+
+MACHINE = {"PET_LOCAL_ADDR": "127.0.0.1", "GLOO_SOCKET_IFNAME": "lo", "TP_SOCKET_IFNAME": "lo"}
+"""What torch needs on one machine whose own host name may not resolve; a value in the user's template wins."""
+
+
+class PyTorch:
+    """PyTorchJob, as the training operator 1.9 runs it (engine facts 1)."""
+
+    resource: Resource = PYTORCHJOBS
+    field = "pytorchReplicaSpecs"
+    replica_types: Sequence[str] = (MASTER, WORKER)
+    container = "pytorch"
+    port_name = "pytorchjob-port"
+    port = 23456
+    restart = "OnFailure"
+    removed_reason = "SuccessfulDeletePod"
+
+    def problems(self, job: TrainingJob) -> Iterator[str]:
+        spec = job.object["spec"]
+        elastic = spec.get("elasticPolicy")
+        if MASTER in job.replicas and (spec[self.field][MASTER] or {}).get("replicas") != 1:
+            yield f"spec.{self.field}[{MASTER}].replicas must be 1"
+        if elastic is not None and WORKER not in job.replicas:
+            yield f"spec.{self.field}[{WORKER}] must be configured if spec.elasticPolicy is used"
+        if spec.get("nprocPerNode") is not None and (elastic or {}).get("nProcPerNode") is not None:
+            yield "spec.elasticPolicy.nProcPerNode is deprecated, use spec.nprocPerNode instead of both"
+
+    def is_master(self, job: TrainingJob, type: str, index: int) -> bool:
+        return type == MASTER if MASTER in job.replicas else type == WORKER and index == 0
+
+    def is_running(self, job: TrainingJob, tallies: Tallies) -> bool:
+        """The master alone decides where there is one; else any worker."""
+        return tallies[MASTER if MASTER in job.replicas else WORKER].active > 0
+
+    def has_succeeded(self, job: TrainingJob, tallies: Tallies) -> bool:
+        if MASTER in job.replicas:
+            return tallies[MASTER].succeeded >= job.replicas[MASTER].count
+        workers = tallies.get(WORKER, Tally())
+        return workers.succeeded >= job.replicas[WORKER].count or (_is_elastic(job) and workers.succeeded > 0)
+
+    def prepare(self, job: TrainingJob, type: str, index: int, addresses: Addresses, spec: Object) -> None:
+        elastic = job.object["spec"].get("elasticPolicy")
+        variables = {"PYTHONUNBUFFERED": "1"}
+        if MASTER in job.replicas:
+            variables |= self._fixed(job, index if type == MASTER else index + 1, addresses(MASTER, 0))
+        variables["PET_NPROC_PER_NODE"] = _processes(job)
+        if elastic is None:
+            variables["PET_NNODES"] = str(job.total)
+        else:
+            variables |= self._elastic(job, elastic, (type, index), addresses)
+        set_variables(spec["containers"], variables, MACHINE)
+
+    def _fixed(self, job: TrainingJob, rank: int, master: Address) -> dict[str, str]:
+        """For torch.distributed's env:// and torchrun's static rendezvous. RANK counts pods, not processes, as there."""
+        per_node = _processes(job)
+        return {
+            "MASTER_PORT": str(master.port),
+            "PET_MASTER_PORT": str(master.port),
+            "MASTER_ADDR": master.host,
+            "PET_MASTER_ADDR": master.host,
+            "WORLD_SIZE": str(job.total * (int(per_node) if per_node.isdecimal() else 1)),
+            "RANK": str(rank),
+            "PET_NODE_RANK": str(rank),
+        }
+
+    def _elastic(self, job: TrainingJob, policy: Object, replica: tuple[str, int], addresses: Addresses) -> dict[str, str]:
+        least, most = policy.get("minReplicas"), policy.get("maxReplicas")
+        workers = job.replicas[WORKER].count
+        least, most = (least or most or workers), (most or least or workers)
+        backend = policy.get("rdzvBackend") or "c10d"
+        host = _rendezvous_replica(job, policy)
+        endpoint = addresses(*host) if host else Address(str(policy["rdzvHost"]), int(policy.get("rdzvPort") or self.port))
+        variables = {"PET_RDZV_BACKEND": backend, "PET_RDZV_ENDPOINT": f"{endpoint.host}:{endpoint.port}", "PET_NNODES": f"{least}:{most}"}
+        if policy.get("maxRestarts") is not None:
+            variables["PET_MAX_RESTARTS"] = str(policy["maxRestarts"])
+        if policy.get("rdzvId") is not None:
+            variables["PET_RDZV_ID"] = str(policy["rdzvId"])
+        conf = {str(pair.get("key", "")): str(pair.get("value", "")) for pair in policy.get("rdzvConf") or ()}
+        if backend == "c10d" and host is not None:
+            # All pods share one address, so torch cannot tell by name which of them shall host the store, and the first would.
+            conf.setdefault("is_host", "1" if replica == host else "0")
+        if conf:
+            variables["PET_RDZV_CONF"] = ",".join(f"{key}={value}" for key, value in conf.items())
+        if policy.get("standalone"):
+            # The real operator sets an empty text, at which torchrun dies with "invalid literal for int()".
+            variables["PET_STANDALONE"] = "1"
+        return variables
+
+
+def _rendezvous_replica(job: TrainingJob, policy: Object) -> tuple[str, int] | None:
+    """The replica that hosts the rendezvous: the first worker, or the one that rdzvHost names; None for a host elsewhere.
+
+    rdzvPort counts only for a host elsewhere: on one machine two jobs that ask for the same port would meet.
+    """
+    if not policy.get("rdzvHost"):
+        return WORKER, 0
+    wanted = str(policy["rdzvHost"]).split(".")[0]
+    for replica in job.replicas.values():
+        for index in range(replica.count):
+            if replica.pod_name(job.name, index) == wanted:
+                return replica.type, index
+    return None
+
+
+def _is_elastic(job: TrainingJob) -> bool:
+    return job.object["spec"].get("elasticPolicy") is not None
+
+
+def _processes(job: TrainingJob) -> str:
+    """Processes a pod: a number, or `auto`, `cpu` or `gpu`, which torchrun resolves."""
+    spec = job.object["spec"]
+    deprecated = (spec.get("elasticPolicy") or {}).get("nProcPerNode")
+    return str(deprecated if deprecated is not None else spec.get("nprocPerNode") or "auto")

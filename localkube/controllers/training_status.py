@@ -1,0 +1,98 @@
+"""The status of a training job: its conditions with their order and their effect on each other, times, and counts by replica type."""
+
+from collections.abc import Iterable, Mapping
+
+from localkube import clock
+from localkube.controllers.framework import Tallies, Tally
+from localkube.metadata import Object, condition_of, copied
+
+_EVICTS: Mapping[str, str] = {"Running": "Restarting", "Restarting": "Running"}
+
+
+class TrainingStatus:
+    """A copy of a status to be worked on. Reasons are the kind and a word: PyTorchJobRunning."""
+
+    def __init__(self, kind: str, stored: Object | None) -> None:
+        self._kind = kind
+        self._stored = stored or {}
+        self.body: Object = copied(self._stored)
+
+    @property
+    def conditions(self) -> list[Object]:
+        found: list[Object] = self.body.setdefault("conditions", [])
+        return found
+
+    def has(self, type: str) -> bool:
+        """Whether a condition is there and true."""
+        condition = condition_of(self.conditions, type)
+        return condition is not None and condition.get("status") == "True"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.has("Failed") or self.has("Succeeded")
+
+    def note(self, type: str, message: str, *, status: bool = True, word: str = "") -> bool:
+        """Set a condition as the real operator does; `word` is the reason's when it is not the type. True when it is news.
+
+        A changed condition moves to the end. Running and Restarting take each other's place; the end of a job turns Running to
+        False and keeps it. After Failed nothing is written any more.
+        """
+        if self.has("Failed"):
+            return False
+        old = condition_of(self.conditions, type)
+        reason = self._kind + (word or type)
+        if old is not None and (old.get("status"), old.get("reason")) == (str(status), reason):
+            return False
+        now = clock.stamp()
+        moved = old["lastTransitionTime"] if old is not None and old.get("status") == str(status) else now
+        new = {
+            "type": type,
+            "status": str(status),
+            "reason": reason,
+            "message": message,
+            "lastUpdateTime": now,
+            "lastTransitionTime": moved,
+        }
+        kept = [each for each in self.conditions if each["type"] not in (type, _EVICTS.get(type))]
+        for each in kept:
+            if type in ("Succeeded", "Failed") and each["type"] == "Running":
+                each["status"] = "False"
+        self.body["conditions"] = [*kept, new]
+        return True
+
+    def start(self) -> None:
+        self.body["startTime"] = clock.stamp()
+
+    def complete(self) -> None:
+        self.body.setdefault("completionTime", clock.stamp())
+
+    def count(self, tallies: Tallies, selectors: Mapping[str, str]) -> None:
+        """Put the counts by replica type; zeros are left out, as Go's omitempty does."""
+        self.body["replicaStatuses"] = {type: _counts(tally) | {"selector": selectors[type]} for type, tally in tallies.items()}
+
+    def fold_active(self) -> None:
+        """Of a job that succeeded, what still was active counts as succeeded."""
+        for counts in self._counts():
+            active = counts.pop("active", 0)
+            if active:
+                counts["succeeded"] = counts.get("succeeded", 0) + active
+
+    def keep_active(self, active: Mapping[str, int]) -> None:
+        """Bring the counts of active pods up to date, by type, and leave the others as they were."""
+        for type, counts in (self.body.get("replicaStatuses") or {}).items():
+            counts.pop("active", None)
+            if active.get(type):
+                counts["active"] = active[type]
+
+    def _counts(self) -> Iterable[Object]:
+        found: dict[str, Object] = self.body.get("replicaStatuses") or {}
+        return found.values()
+
+    @property
+    def has_changed(self) -> bool:
+        return self.body != self._stored
+
+
+def _counts(tally: Tally) -> Object:
+    counts = {"active": tally.active, "succeeded": tally.succeeded, "failed": tally.failed}
+    return {name: count for name, count in counts.items() if count}

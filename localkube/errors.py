@@ -1,0 +1,198 @@
+"""Every refusal of the API as a `Status` body, worded as a real API server words it (the recorded answers are the source).
+
+Only `ApiError` crosses module borders; the functions below name the refusals, so that a message is written once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from localkube.metadata import Object
+
+UNCHECKED = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing wrong with one field; `message` already carries the "Invalid value: ..." part."""
+
+    reason: str
+    message: str
+    field: str
+
+
+def required(field: str, text: str = "") -> Cause:
+    return Cause("FieldValueRequired", f"Required value{': ' + text if text else ''}", field)
+
+
+def wrong(field: str, value: str, text: str) -> Cause:
+    """An invalid value; `value` is how Go would print it (text in double quotes, numbers bare)."""
+    return Cause("FieldValueInvalid", f"Invalid value: {value}: {text}", field)
+
+
+def unsupported(field: str, value: str, allowed: Sequence[str]) -> Cause:
+    return Cause(
+        "FieldValueNotSupported",
+        f'Unsupported value: "{value}": supported values: {", ".join(f"{a!r}" for a in allowed)}'.replace("'", '"'),
+        field,
+    )
+
+
+def frozen(field: str, text: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {text}", field)
+
+
+class ApiError(Exception):
+    """A refusal with the HTTP code and the Status body the client gets."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: dict[str, Any] | None = None,
+        *,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+        self.metadata = metadata or {}
+
+    @property
+    def retry_after(self) -> int | None:
+        """Seconds for the Retry-After header, when the refusal asks to try again."""
+        return (self.details or {}).get("retryAfterSeconds")
+
+    def status(self) -> Object:
+        body: Object = {"kind": "Status", "apiVersion": "v1", "metadata": self.metadata, "status": "Failure", "message": self.message}
+        if self.reason:
+            body["reason"] = self.reason
+        if self.details is not None:
+            body["details"] = self.details
+        return body | {"code": self.code}
+
+
+def _details(group: str, kind: str, name: str = "") -> dict[str, Any]:
+    details: dict[str, Any] = {"name": name} if name else {}
+    if group:
+        details["group"] = group
+    return details | {"kind": kind}
+
+
+def _qualified(group: str, word: str) -> str:
+    return f"{word}.{group}" if group else word
+
+
+def bad_request(message: str) -> ApiError:
+    return ApiError(400, "BadRequest", message)
+
+
+class StrictDecoding(ApiError):
+    """400 for what strict validation does not take; `fields` says what, as `strict decoding error: unknown field "spec.x"`."""
+
+    def __init__(self, kind: str, version: str, found: Sequence[str]) -> None:
+        self.fields = f"strict decoding error: {', '.join(found)}"
+        super().__init__(400, "BadRequest", f'{kind} in version "{version}" cannot be handled as a {kind}: {self.fields}')
+
+
+def unauthorized() -> ApiError:
+    return ApiError(401, "Unauthorized", "Unauthorized")
+
+
+def forbidden(group: str, plural: str, name: str, why: str, causes: Sequence[Cause] = ()) -> ApiError:
+    """403; `why` follows `PLURAL "NAME" is forbidden: `."""
+    details = _details(group, plural, name)
+    if causes:
+        details["causes"] = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]
+    subject = _qualified(group, plural) + (f' "{name}"' if name else "")
+    return ApiError(403, "Forbidden", f"{subject} is forbidden: {why}", details)
+
+
+def not_found(group: str, plural: str, name: str) -> ApiError:
+    return ApiError(404, "NotFound", f'{_qualified(group, plural)} "{name}" not found', _details(group, plural, name))
+
+
+def no_such_path() -> ApiError:
+    """An unknown resource or path. A real server answers plain text here; a Status with the same code is what every client reads too."""
+    return ApiError(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def not_interactive(subresource: str) -> ApiError:
+    """404 for the subresources of a real pod that need a way into a container; kubectl shows the sentence."""
+    why = f"localkube runs pods as processes of this machine and does not serve {subresource}"
+    return ApiError(404, "NotFound", f"{why}: look at the pod's logs, or at its processes on the machine", {})
+
+
+def method_not_allowed() -> ApiError:
+    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+
+
+def not_acceptable(accepted: Sequence[str]) -> ApiError:
+    return ApiError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(accepted)}")
+
+
+def already_exists(group: str, plural: str, name: str, *, being_deleted: bool = False) -> ApiError:
+    message = f'{_qualified(group, plural)} "{name}" already exists'
+    return ApiError(
+        409, "AlreadyExists", f"object is being deleted: {message}" if being_deleted else message, _details(group, plural, name)
+    )
+
+
+def modified(group: str, plural: str, name: str) -> ApiError:
+    """409 for a stale resourceVersion."""
+    return conflict(group, plural, name, "the object has been modified; please apply your changes to the latest version and try again")
+
+
+def conflict(group: str, word: str, name: str, why: str) -> ApiError:
+    """409; `word` is the plural, or the kind for a failed precondition."""
+    return ApiError(
+        409, "Conflict", f'Operation cannot be fulfilled on {_qualified(group, word)} "{name}": {why}', _details(group, word, name)
+    )
+
+
+def expired(message: str, metadata: dict[str, Any] | None = None) -> ApiError:
+    return ApiError(410, "Expired", message, metadata=metadata)
+
+
+def too_large(limit: int) -> ApiError:
+    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
+
+
+def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
+    listed = ", ".join(accepted)
+    return ApiError(
+        415, "UnsupportedMediaType", f"the body of the request was in an unknown format - accepted media types include: {listed}"
+    )
+
+
+def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiError:
+    """422 with a cause per field; several causes are bracketed in the message, as Go's aggregate prints them."""
+    texts = [f"{c.field}: {c.message}" for c in causes]
+    joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details = _details(group, kind, name) | {"causes": [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]}
+    return ApiError(422, "Invalid", f'{_qualified(group, kind)} "{name}" is invalid: {joined}', details)
+
+
+def unprocessable() -> ApiError:
+    """422 for a JSON patch that does not apply."""
+    return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {})
+
+
+def too_many_requests(message: str, retry_after: int = 1) -> ApiError:
+    return ApiError(429, "TooManyRequests", message, {"retryAfterSeconds": retry_after})
+
+
+def internal(message: str) -> ApiError:
+    return ApiError(500, "InternalError", message, {"causes": [{"message": message}]})
+
+
+def timeout(message: str, causes: Sequence[dict[str, str]] = (), retry_after: int = 1) -> ApiError:
+    return ApiError(504, "Timeout", message, {"causes": list(causes), "retryAfterSeconds": retry_after})
+
+
+def storage_full(what: str) -> ApiError:
+    """507: the disk or the store's own bound is full. Nothing was written."""
+    return ApiError(507, "InsufficientStorage", f"the request was not stored: {what}; free space and try again")

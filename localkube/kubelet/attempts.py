@@ -1,0 +1,111 @@
+"""The starts of a container as the disk has them, and when it may start again. The directories are the truth after any crash."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from localkube import clock
+from localkube.kubelet import runs
+from localkube.metadata import Object
+
+FIRST_DELAY = 10
+LONGEST_DELAY = 300
+FORGIVEN_AFTER = timedelta(minutes=10)
+"""A container that ran this long starts its next series of delays anew, and the first restart of a series is at once."""
+
+KEPT = 2
+"""The newest run and the one before it, whose log `previous` shows."""
+
+TERMINATION_LOG = "termination-log"
+_DELAY = "restart-delay"
+
+CANNOT_RUN = "ContainerCannotRun"
+LOST = "ContainerStatusUnknown"
+LOST_MESSAGE = "The container could not be located when the pod was terminated"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One start of a container; `delay` is how long the next one waits if this one ends soon, 0 before the first restart."""
+
+    number: int
+    directory: Path
+    state: runs.RunState
+    delay: int = 0
+
+    @property
+    def is_live(self) -> bool:
+        """A process of it may exist."""
+        return isinstance(self.state, runs.Starting | runs.Running)
+
+
+def history(pod_directory: Path, container: str, stored: Object | None) -> Sequence[Attempt]:
+    """What the disk knows of a container's starts, oldest first.
+
+    `stored` is its entry in the pod's status. When that tells of a run and the disk has none, the run is lost: it ended somehow.
+    """
+    place = pod_directory / container
+    numbers = sorted(int(path.name) for path in place.iterdir() if path.name.isdigit()) if place.is_dir() else []
+    if not numbers and stored is not None and stored.get("containerID"):
+        number = int(stored.get("restartCount") or 0)
+        seen = _last_seen(stored)
+        return [Attempt(number, place / str(number), runs.Exited(137, None, LOST, LOST_MESSAGE, seen, seen))]
+    return [Attempt(number, place / str(number), runs.state(place / str(number)), _read_delay(place / str(number))) for number in numbers]
+
+
+def following(pod_directory: Path, container: str, last: Attempt | None) -> Attempt:
+    """The start that comes after `last`, or `last` itself while that has no process. Nothing is written yet."""
+    if last is not None and not isinstance(last.state, runs.Running | runs.Exited):
+        return last
+    number = 0 if last is None else last.number + 1
+    delay = 0 if last is None else next_delay(last)
+    return Attempt(number, pod_directory / container / str(number), runs.UNSTARTED, delay)
+
+
+def make(attempt: Attempt) -> None:
+    """Make the directory of a start, with what must be known of it after a crash."""
+    attempt.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (attempt.directory / _DELAY).write_text(str(attempt.delay))
+    (attempt.directory / TERMINATION_LOG).touch(mode=0o600)
+
+
+def superseded(pod_directory: Path, container: str) -> Sequence[Path]:
+    """The directories of runs that are older than the last two."""
+    place = pod_directory / container
+    numbers = sorted(int(path.name) for path in place.iterdir() if path.name.isdigit())
+    return [place / str(number) for number in numbers[:-KEPT]]
+
+
+def restart_at(last: Attempt, policy: str) -> datetime | None:
+    """When an ended run is to be followed by another, by the restart policy; None: never. A moment in the past: at once."""
+    ended = last.state
+    assert isinstance(ended, runs.Exited)
+    if policy == "Never" or (policy == "OnFailure" and ended.exit_code == 0):
+        return None
+    return ended.finished_at + timedelta(seconds=0 if _is_forgiven(ended) else last.delay)
+
+
+def next_delay(last: Attempt) -> int:
+    """The delay in force after the restart that follows `last`: 10 s, doubling to 5 min (kubelet `backOff`)."""
+    if last.delay == 0 or (isinstance(last.state, runs.Exited) and _is_forgiven(last.state)):
+        return FIRST_DELAY
+    return min(LONGEST_DELAY, 2 * last.delay)
+
+
+def _is_forgiven(ended: runs.Exited) -> bool:
+    return ended.finished_at - ended.started_at >= FORGIVEN_AFTER
+
+
+def _last_seen(stored: Object) -> datetime:
+    """When a run of which only the status tells was last known to be."""
+    state = stored.get("state") or {}
+    times = [state.get("running", {}).get("startedAt"), state.get("terminated", {}).get("finishedAt")]
+    return next((clock.parse(time) for time in times if time), datetime.fromtimestamp(0, UTC))
+
+
+def _read_delay(directory: Path) -> int:
+    try:
+        return int((directory / _DELAY).read_text())
+    except (FileNotFoundError, ValueError):
+        return 0

@@ -1,0 +1,241 @@
+"""The environment, command and arguments of a container, from its spec and the objects it refers to. Reads nothing of this process.
+
+Nothing of the server's own environment reaches a pod: what a container gets is `base`, then envFrom, then env, then its devices.
+"""
+
+import base64
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from localkube import quantities
+from localkube.metadata import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
+from localkube.options import GPU_DEVICES
+
+POD_IP = "127.0.0.1"
+"""Every pod shares the network of this machine."""
+
+SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+MAX_VARIABLES = 4096
+MAX_STRING = 128 * 1024
+MAX_TOTAL = 1 << 20
+"""Linux refuses a longer single string (MAX_ARG_STRLEN), and commands fail near 2 MiB in all; refused here with a text instead."""
+
+_REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
+_SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
+
+
+class ConfigError(Exception):
+    """The container cannot be made from its spec: waiting reason CreateContainerConfigError, with this text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """How to read the secrets and config maps of a pod's namespace by name, and what the node has."""
+
+    secret: Callable[[str], Object | None]
+    config_map: Callable[[str], Object | None]
+    allocatable: Mapping[str, str]
+    virtual_gpus: bool = False
+
+
+def base(pod: Object, home: Path, scratch: Path, python: Path) -> dict[str, str]:
+    """What every container starts from; `python` is the directory of the interpreter, so that `python` means the same one here.
+
+    The collective libraries are pointed at the loopback interface, the only network the pods of this machine have.
+    """
+    return {
+        "PATH": ":".join((str(python), *SYSTEM_PATH)),
+        "HOME": str(home),
+        "TMPDIR": str(scratch),
+        "LANG": "C.UTF-8",
+        "HOSTNAME": name_of(pod),
+        "GLOO_SOCKET_IFNAME": "lo",
+        "NCCL_SOCKET_IFNAME": "lo",
+    }
+
+
+def variables(pod: Object, container: Object, sources: Sources, start: Mapping[str, str]) -> dict[str, str]:
+    """The whole environment, `start` first; later wins, and a value may refer to earlier ones as `$(NAME)`.
+
+    Raises ConfigError for a missing secret, config map or key that is not optional, an unknown field, or too much of it.
+    """
+    env = dict(start)
+    for source in container.get("envFrom") or ():
+        env |= _from_source(source, namespace_of(pod), sources)
+    for item in container.get("env") or ():
+        value = _value(item, pod, container, sources, env)
+        if value is not None:
+            env[item["name"]] = value
+    env |= devices(pod, container, virtual=sources.virtual_gpus)
+    check_size(env, ())
+    return env
+
+
+def check_size(env: Mapping[str, str], argv: Sequence[str]) -> None:
+    """Raises ConfigError for what the kernel would refuse to start, or what no process could be given (a NUL)."""
+    strings = [*argv, *(f"{name}={value}" for name, value in env.items())]
+    if len(env) > MAX_VARIABLES:
+        raise ConfigError(f"too many environment variables: {len(env)}, at most {MAX_VARIABLES}")
+    if any("\0" in text for text in strings):
+        raise ConfigError("an argument or environment variable contains a NUL character")
+    sizes = [len(text.encode("utf-8", "surrogateescape")) + 1 for text in strings]
+    if sizes and max(sizes) > MAX_STRING:
+        raise ConfigError(f"an argument or environment variable is longer than {MAX_STRING} bytes")
+    if sum(sizes) > MAX_TOTAL:
+        raise ConfigError(f"arguments and environment take {sum(sizes)} bytes, at most {MAX_TOTAL}")
+
+
+def expand(text: str, env: Mapping[str, str]) -> str:
+    """Replace `$(NAME)` by its value, `$$` by `$`; an unknown name stays as it is written."""
+
+    def substitute(match: re.Match[str]) -> str:
+        name = match.group(1)
+        return "$" if name is None else env.get(name, match.group())
+
+    return _REFERENCE.sub(substitute, text)
+
+
+def _from_source(source: Object, namespace: str, sources: Sources) -> dict[str, str]:
+    prefix = source.get("prefix") or ""
+    if ref := source.get("secretRef"):
+        data = secret_data(sources, ref["name"], optional=bool(ref.get("optional")))
+    elif ref := source.get("configMapRef"):
+        data = config_map_data(sources, ref["name"], optional=bool(ref.get("optional")))
+    else:
+        return {}
+    pairs = {prefix + key: _text(value, f"{namespace}/{ref['name']}", key) for key, value in data.items()}
+    return {name: value for name, value in pairs.items() if name and "=" not in name}
+
+
+def _value(item: Object, pod: Object, container: Object, sources: Sources, env: Mapping[str, str]) -> str | None:
+    """The value of one env entry; None when an optional reference leads nowhere."""
+    source = item.get("valueFrom")
+    if not source:
+        return expand(str(item.get("value") or ""), env)
+    if ref := source.get("fieldRef"):
+        return field(pod, ref["fieldPath"])
+    if ref := source.get("resourceFieldRef"):
+        return resource_field(pod, container, ref, sources.allocatable)
+    if ref := source.get("secretKeyRef"):
+        return _key(ref, "Secret", secret_data, pod, sources)
+    if ref := source.get("configMapKeyRef"):
+        return _key(ref, "ConfigMap", config_map_data, pod, sources)
+    raise ConfigError(f"environment variable {item['name']}: valueFrom {', '.join(source)} is not on localkube")
+
+
+def _key(ref: Object, kind: str, read: Callable[..., Mapping[str, bytes]], pod: Object, sources: Sources) -> str | None:
+    optional = bool(ref.get("optional"))
+    data = read(sources, ref["name"], optional=optional)
+    if ref["key"] in data:
+        return _text(data[ref["key"]], f"{namespace_of(pod)}/{ref['name']}", ref["key"])
+    if optional:
+        return None
+    raise ConfigError(f"couldn't find key {ref['key']} in {kind} {namespace_of(pod)}/{ref['name']}")
+
+
+def _text(value: bytes, name: str, key: str) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"key {key} of {name} is not text, so it cannot be an environment variable") from error
+
+
+def secret_data(sources: Sources, name: str, *, optional: bool = False) -> Mapping[str, bytes]:
+    """The decoded values of a secret. Raises ConfigError when it is missing and not optional."""
+    secret = sources.secret(name)
+    if secret is None:
+        return _missing("secret", name, optional)
+    return {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
+
+
+def config_map_data(sources: Sources, name: str, *, optional: bool = False) -> Mapping[str, bytes]:
+    """The values of a config map, binary ones too. Raises ConfigError when it is missing and not optional."""
+    config = sources.config_map(name)
+    if config is None:
+        return _missing("configmap", name, optional)
+    text = {key: value.encode() for key, value in (config.get("data") or {}).items()}
+    return text | {key: base64.b64decode(value) for key, value in (config.get("binaryData") or {}).items()}
+
+
+def _missing(kind: str, name: str, optional: bool) -> Mapping[str, bytes]:
+    if optional:
+        return {}
+    raise ConfigError(f'{kind} "{name}" not found')
+
+
+def field(pod: Object, path: str) -> str:
+    """A pod's field by its path (the downward API). Raises ConfigError for a path that it does not offer."""
+    if match := _SUBSCRIPT.fullmatch(path):
+        return (labels_of(pod) if match.group(1) == "labels" else annotations_of(pod)).get(match.group(2), "")
+    spec = pod["spec"]
+    known: dict[str, Callable[[], str]] = {
+        "metadata.name": lambda: name_of(pod),
+        "metadata.namespace": lambda: namespace_of(pod),
+        "metadata.uid": lambda: uid_of(pod),
+        "metadata.labels": lambda: _pairs(labels_of(pod)),
+        "metadata.annotations": lambda: _pairs(annotations_of(pod)),
+        "spec.nodeName": lambda: str(spec.get("nodeName") or ""),
+        "spec.serviceAccountName": lambda: str(spec.get("serviceAccountName") or "default"),
+    }
+    known |= dict.fromkeys(("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"), lambda: POD_IP)
+    if path not in known:
+        raise ConfigError(f"unsupported fieldPath: {path}")
+    return known[path]()
+
+
+def _pairs(values: Mapping[str, str]) -> str:
+    quoted = ((key, value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")) for key, value in sorted(values.items()))
+    return "\n".join(f'{key}="{value}"' for key, value in quoted)
+
+
+def resource_field(pod: Object, container: Object, ref: Object, allocatable: Mapping[str, str]) -> str:
+    """A request or limit of a container, rounded up in units of the divisor; a limit that is not set is what the node has."""
+    kind, _, name = ref["resource"].partition(".")
+    named = ref.get("containerName") or container["name"]
+    owner = next((c for c in _all_containers(pod) if c["name"] == named), container)
+    resources = owner.get("resources") or {}
+    amount = (resources.get(kind) or {}).get(name)
+    if kind not in ("limits", "requests") or name.split("-")[0] not in ("cpu", "memory", "ephemeral", "hugepages"):
+        raise ConfigError(f"unsupported container resource: {ref['resource']}")
+    if amount is None:
+        amount = allocatable.get(name, "0") if kind == "limits" else "0"
+    divisor = quantities.parse(ref.get("divisor") or "1") or Decimal(1)
+    return str(math.ceil(quantities.parse(amount) / divisor))
+
+
+def devices(pod: Object, container: Object, *, virtual: bool) -> dict[str, str]:
+    """Which GPUs a container sees: those the scheduler gave the pod, dealt out in order to the containers that ask for whole ones.
+
+    When none asks for whole devices (a fraction, by annotation) all containers share the pod's. A pod without devices sees none,
+    so that nobody computes on a GPU that is somebody else's; nor does one with virtual devices, which no program could open.
+    """
+    if virtual:
+        return {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
+    given = [index for index in annotations_of(pod).get(GPU_DEVICES, "").split(",") if index]
+    wants = [(c["name"], _gpus(c)) for c in pod["spec"]["containers"]]
+    if any(count for _, count in wants):
+        given = _dealt(given, wants, container["name"])
+    listed = ",".join(given)
+    return {"CUDA_VISIBLE_DEVICES": listed, "NVIDIA_VISIBLE_DEVICES": listed or "void"}
+
+
+def _dealt(given: list[str], wants: Iterable[tuple[str, int]], name: str) -> list[str]:
+    start = 0
+    for owner, count in wants:
+        if owner == name:
+            return given[start : start + count]
+        start += count
+    return given
+
+
+def _gpus(container: Object) -> int:
+    amount = ((container.get("resources") or {}).get("limits") or {}).get("nvidia.com/gpu")
+    return quantities.count(amount) if amount is not None else 0
+
+
+def _all_containers(pod: Object) -> list[Object]:
+    return [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]

@@ -1,0 +1,94 @@
+"""What an image name means on a machine that pulls no images: a bundled example, or nothing when the container brings its command."""
+
+import functools
+import re
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+ROOT = PACKAGE.parent
+TABLE = PACKAGE / "images.toml"
+
+_PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?/)?"
+_REFERENCE = re.compile(rf"({_HOST}{_PART}(?:/{_PART})*)(?::[\w][\w.-]{{0,127}})?(?:@[A-Za-z][A-Za-z0-9]*:[0-9a-fA-F]{{32,}})?")
+"""The grammar of image references (distribution/reference)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a container runs: `command` as its entry point with `args` after it, before any expansion.
+
+    `files` maps paths of the real image to files of this machine; `note` is the text of the event Pulled.
+    """
+
+    command: Sequence[str]
+    args: Sequence[str]
+    image_id: str
+    note: str
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundled:
+    """One entry of the table."""
+
+    name: str
+    run: str
+    files: Mapping[str, Path]
+
+
+class ImageError(Exception):
+    """The container cannot start as it is; `reason` is its waiting reason, the text says why and what to do."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def resolve(image: str, command: Sequence[str], args: Sequence[str]) -> Program:
+    """The program of a container; its own command wins over that of a bundled image, as with a real entry point.
+
+    Raises ImageError: InvalidImageName for what is no image reference, ErrImagePull for an unknown image without a command.
+    """
+    bundled = catalog().get(short_name(image))
+    files = bundled.files if bundled else {}
+    image_id = f"localkube://{bundled.name}" if bundled else "localkube://host"
+    if command:
+        note = f'Container image "{image}" is not pulled: localkube runs the container\'s command on this machine'
+        return Program(command, args, image_id, note, files)
+    if bundled:
+        note = f'Container image "{image}" already present on machine: it stands for the bundled {bundled.run}'
+        return Program([sys.executable, str(ROOT / bundled.run)], args, image_id, note, files)
+    raise ImageError(
+        "ErrImagePull",
+        f'image "{image}" cannot be pulled: localkube runs commands of this machine, not images: '
+        f"give the container a command or use one of: {', '.join(sorted(catalog()))}",
+    )
+
+
+def short_name(image: str) -> str:
+    """An image's name without leading slash, registry, `library/`, tag and digest. Raises ImageError InvalidImageName."""
+    match = _REFERENCE.fullmatch(image.removeprefix("/")) if len(image) <= 512 else None
+    if match is None:
+        shown = image[:128]
+        raise ImageError("InvalidImageName", f'couldn\'t parse image name "{shown}": invalid reference format')
+    name = match.group(1)
+    first, slash, rest = name.partition("/")
+    if slash and ("." in first or ":" in first or first == "localhost" or first != first.lower()):
+        name = rest
+    return name.removeprefix("library/")
+
+
+@functools.cache
+def catalog() -> Mapping[str, Bundled]:
+    """The bundled images by name, read once."""
+    table = tomllib.loads(TABLE.read_text(encoding="utf-8"))["images"]
+    return {name: Bundled(name, entry["run"], _files(entry.get("files", {}))) for name, entry in table.items()}
+
+
+def _files(entry: Mapping[str, str]) -> Mapping[str, Path]:
+    return {path: ROOT / here for path, here in entry.items()}

@@ -1,0 +1,165 @@
+"""Writing a container's output to its log: stamped lines, in files that are rotated, without ever holding up the container.
+
+A line is `2026-11-21T03:00:00.123456789Z F text`; `P` in place of `F` says that the text goes on in the next line: parts of a line
+over 16 KiB, or a last one that was never ended (the format of the container runtimes, CRI). All lines that came with one read have
+one time, and times never fall. A file is named by the position of its first byte in the whole log, so whoever reads knows what
+follows and how much was rotated away. Standard library only, because every supervisor imports it.
+"""
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+
+PART_BYTES = 16 * 1024
+STAMP_BYTES = 30
+HEAD_BYTES = STAMP_BYTES + 3
+SUFFIX = ".log"
+_WINDOW = PART_BYTES // 2
+"""A line longer than PART_BYTES covers at least one whole aligned window of this size."""
+
+
+def file_name(position: int) -> str:
+    """The name of the log file that begins at this position of the whole log; names sort as positions do."""
+    return f"{position:020d}{SUFFIX}"
+
+
+def positions(directory: str) -> list[int]:
+    """Where the log files of a run begin, in order; empty before the first output."""
+    try:
+        names = os.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(int(name[: -len(SUFFIX)]) for name in names if name.endswith(SUFFIX) and name[: -len(SUFFIX)].isdigit())
+
+
+def stamp(nanoseconds: int) -> bytes:
+    """RFC 3339 in UTC with nine digits, always STAMP_BYTES long, so that stamps compare as text."""
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    return b"%s.%09dZ" % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)).encode(), rest)
+
+
+class LogWriter:
+    """The one writer of a run's log.
+
+    What the disk refuses is dropped and counted, and a marker line says so once the disk takes bytes again:
+    nothing here blocks or raises for a full disk. At most one unended line of PART_BYTES is held back in memory.
+    """
+
+    def __init__(self, directory: str, max_bytes: int, max_files: int) -> None:
+        self._directory = directory
+        self._max_bytes = max_bytes
+        self._max_files = max_files
+        self._begin = self._end = 0
+        self._handle = -1
+        self._held = b""
+        self._dropped = 0
+        self._trouble = b""
+        self._last = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as the container wrote them, cut anywhere."""
+        self._last = max(self._last, time.time_ns())
+        data = self._held + data
+        whole = data.rfind(b"\n") + 1
+        unended = data[whole:]
+        parts_end = max(len(unended) - 1, 0) // PART_BYTES * PART_BYTES
+        self._held = unended[parts_end:]
+        self._store(self._lines(data[:whole]) + self._parts(unended[:parts_end]))
+
+    def close(self) -> None:
+        """The output has ended: write what was held back, and the marker if bytes are missing."""
+        self._last = max(self._last, time.time_ns())
+        self._store(self._parts(self._held))
+        self._held = b""
+        self._leave()
+
+    def _lines(self, data: bytes) -> bytes:
+        """Ended lines as entries. Only lines that are too long are looked at one by one."""
+        head = stamp(self._last) + b" F "
+        pieces = []
+        done = 0
+        for begin, end in _long_lines(data):
+            if begin > done:
+                pieces += [head, data[done : begin - 1].replace(b"\n", b"\n" + head), b"\n"]
+            last = begin + (end - begin - 1) // PART_BYTES * PART_BYTES
+            pieces += [self._parts(data[begin:last]), head, data[last : end + 1]]
+            done = end + 1
+        if done < len(data):
+            pieces += [head, data[done:-1].replace(b"\n", b"\n" + head), b"\n"]
+        return b"".join(pieces)
+
+    def _parts(self, text: bytes) -> bytes:
+        head = stamp(self._last) + b" P "
+        return b"".join(head + text[i : i + PART_BYTES] + b"\n" for i in range(0, len(text), PART_BYTES))
+
+    def _store(self, entries: bytes) -> None:
+        """Write all entries, or count as dropped what the disk refused of them."""
+        before = self._end
+        try:
+            if self._dropped:
+                marker = b"[localkube: %d bytes of log were dropped: %s]\n" % (self._dropped, self._trouble)
+                self._put(stamp(self._last) + b" F " + marker, 0)
+                self._dropped = 0
+                before = self._end
+            while self._end - before < len(entries):
+                self._put(entries, self._end - before)
+        except OSError as error:
+            self._dropped += len(entries) - (self._end - before)
+            self._trouble = os.strerror(error.errno or errno.EIO).lower().encode()
+
+    def _put(self, entries: bytes, begin: int) -> None:
+        """Write as many entries as the file has room for, or rotate it; an entry larger than a whole file gets one of its own."""
+        room = self._max_bytes - (self._end - self._begin)
+        end = entries.rfind(b"\n", begin, begin + max(room, 0)) + 1
+        if end:
+            self._write(memoryview(entries)[begin:end])
+        elif self._end > self._begin:
+            self._leave()
+            self._begin = self._end
+        else:
+            self._write(memoryview(entries)[begin : entries.index(b"\n", begin) + 1])
+
+    def _write(self, entries: memoryview) -> None:
+        if self._handle < 0:
+            self._open()
+        written = 0
+        try:
+            while written < len(entries):
+                written += os.write(self._handle, entries[written:])
+        except OSError:
+            # Readers take whole entries only, so cutting off half a one is not seen.
+            written = bytes(entries[:written]).rfind(b"\n") + 1
+            os.ftruncate(self._handle, self._end - self._begin + written)
+            raise
+        finally:
+            self._end += written
+
+    def _open(self) -> None:
+        """Begin the next file; the oldest makes room first."""
+        for position in positions(self._directory)[: -(self._max_files - 1) or None]:
+            os.unlink(os.path.join(self._directory, file_name(position)))
+        path = os.path.join(self._directory, file_name(self._begin))
+        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def _leave(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+
+def _long_lines(data: bytes) -> Iterator[tuple[int, int]]:
+    """Begin and end (the place of its newline) of each line over PART_BYTES in `data`, which ends with a newline.
+
+    A newline is looked for in every window, so the cost does not depend on how many lines there are.
+    """
+    i = 0
+    while i + _WINDOW <= len(data):
+        if data.find(b"\n", i, i + _WINDOW) >= 0:
+            i += _WINDOW
+            continue
+        begin = data.rfind(b"\n", 0, i) + 1
+        end = data.index(b"\n", i)
+        if end - begin > PART_BYTES:
+            yield begin, end
+        i = (end // _WINDOW + 1) * _WINDOW

@@ -1,0 +1,224 @@
+"""The one node: what this machine is and has, whether it is well, and the signs of life that a kubelet gives."""
+
+import logging
+import os
+import platform
+import shutil
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from pathlib import Path
+
+from localkube import KUBERNETES, VERSION, ballast, clock, quantities
+from localkube.errors import ApiError
+from localkube.kubelet import proctree
+from localkube.kubelet.environment import POD_IP
+from localkube.kubelet.gpus import Gpu
+from localkube.metadata import Object, condition_of, labels_of, set_condition
+from localkube.objects import Objects
+from localkube.options import DOMAIN, NODE, Options
+from localkube.resources import LEASES, NODES
+
+LEASE_NAMESPACE = "kube-node-lease"
+LEASE_SECONDS = 40
+RENEW_SECONDS = 10.0
+REPORT_EVERY = 30
+"""Renewals between two writes of an unchanged node: five minutes, as a real kubelet."""
+
+LOW_DISK = 1 << 30
+LOW_SHARE = 0.05
+"""The disk is nearly full with less than 1 GiB free, or less than 5 % of a smaller one."""
+
+log = logging.getLogger(__name__)
+
+
+class Node:
+    """Keeps the node's object and lease. `allocatable` is what pods may ask for; `pressure` why none may start now, or nothing."""
+
+    def __init__(self, objects: Objects, options: Options, devices: Sequence[Gpu]) -> None:
+        self._objects = objects
+        self._options = options
+        self._devices = devices
+        self._stopping = False
+        self._renewals = 0
+        self.allocatable = capacity(options, len(devices))
+        self.pressure = ""
+
+    def register(self) -> bool:
+        """Bring the node's object up to date, making it when there is none; True when the machine was booted since it was written."""
+        old = self._objects.find(NODES, "", NODE)
+        booted_before = ((old or {}).get("status") or {}).get("nodeInfo", {}).get("bootID")
+        if old is None:
+            self._create()
+        else:
+            self._objects.modify(NODES, "", NODE, self._relabel)
+        self._stopping = False
+        self.renew(report=True)
+        return bool(booted_before) and booted_before != proctree.boot_id()
+
+    def renew(self, *, report: bool = False) -> None:
+        """Renew the lease; write the node's status when it changed, when its time has come, or to `report`.
+
+        A node that somebody deleted is made anew: a real kubelet does that when it is restarted, which this one alone cannot be.
+        """
+        self._keep_ballast()
+        try:
+            self._renew(report)
+        except ApiError as refusal:
+            if refusal.code != HTTPStatus.INSUFFICIENT_STORAGE or not ballast.give_back(self._options.data):
+                raise
+            self._renew(report)
+
+    def _keep_ballast(self) -> None:
+        usage = shutil.disk_usage(self._options.data)
+        if not is_nearly_full(usage.free - ballast.size(usage.total), usage.total):
+            ballast.take(self._options.data, usage.total)
+
+    def _renew(self, report: bool) -> None:
+        self.pressure = disk_pressure(self._options.data)
+        self._renewals += 1
+        report = report or self._renewals % REPORT_EVERY == 0
+        if self._objects.find(NODES, "", NODE) is None:
+            self._create()
+        self._objects.modify(NODES, "", NODE, lambda node: self._update(node, report=report), subresource="status")
+        try:
+            self._renew_lease()
+        except ApiError as refusal:
+            log.warning("the node's lease was not renewed: %s", refusal.message)
+
+    def _create(self) -> None:
+        self._objects.create(NODES, "", {"metadata": {"name": NODE, "labels": labels(self._devices)}, "spec": {}})
+
+    def leave(self) -> None:
+        """Say that the node shuts down, so that nothing is placed on it meanwhile. It does so too where that cannot be written."""
+        self._stopping = True
+        try:
+            self.renew(report=True)
+        except ApiError as refusal:
+            log.warning("the node goes without a word: %s", refusal.message)
+
+    def _relabel(self, node: Object) -> None:
+        ours = ("nvidia.com/gpu", f"{DOMAIN}/virtual-gpu")
+        kept = {key: value for key, value in labels_of(node).items() if not key.startswith(ours)}
+        node["metadata"]["labels"] = kept | labels(self._devices)
+
+    def _update(self, node: Object, *, report: bool) -> None:
+        status = node.setdefault("status", {})
+        conditions = status.setdefault("conditions", [])
+        for condition in self._conditions():
+            old = condition_of(conditions, condition["type"])
+            if old is not None and old["status"] == condition["status"] and old["message"] == condition["message"] and not report:
+                continue
+            set_condition(conditions, condition | {"lastHeartbeatTime": clock.stamp()})
+        # The API server stores quantities in one form; written in that form, an unchanged status is an unchanged object.
+        status["capacity"] = status["allocatable"] = dict(self.allocatable)
+        status["addresses"] = [{"type": "InternalIP", "address": POD_IP}, {"type": "Hostname", "address": NODE}]
+        status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": 0}}
+        status["nodeInfo"] = node_info()
+
+    def _conditions(self) -> Sequence[Object]:
+        ready = ("True", "KubeletReady", "kubelet is posting ready status")
+        if self._stopping:
+            ready = ("False", "KubeletNotReady", "node is shutting down")
+        disk = ("False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure")
+        if self.pressure:
+            disk = ("True", "KubeletHasDiskPressure", self.pressure)
+        rows = {
+            "MemoryPressure": ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+            "DiskPressure": disk,
+            "PIDPressure": ("False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+            "Ready": ready,
+        }
+        return [{"type": kind, "status": status, "reason": reason, "message": message} for kind, (status, reason, message) in rows.items()]
+
+    def _renew_lease(self) -> None:
+        spec = {"holderIdentity": NODE, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": clock.micro()}
+        if self._objects.find(LEASES, LEASE_NAMESPACE, NODE) is None:
+            self._objects.create(LEASES, LEASE_NAMESPACE, {"metadata": {"name": NODE, "namespace": LEASE_NAMESPACE}, "spec": spec})
+            return
+        self._objects.modify(LEASES, LEASE_NAMESPACE, NODE, lambda lease: lease.update(spec=spec))
+
+
+def labels(devices: Sequence[Gpu]) -> dict[str, str]:
+    """The node's labels; those of GPUs as NVIDIA's feature discovery writes them, memory in MiB of one device."""
+    system = {"os": platform.system().lower(), "arch": architecture()}
+    found = {f"{prefix}kubernetes.io/{key}": value for key, value in system.items() for prefix in ("", "beta.")}
+    found["kubernetes.io/hostname"] = NODE
+    if devices:
+        found |= {
+            "nvidia.com/gpu.count": str(len(devices)),
+            "nvidia.com/gpu.memory": str(min(gpu.memory_mib for gpu in devices)),
+            "nvidia.com/gpu.product": devices[0].product,
+        }
+    if any(gpu.virtual for gpu in devices):
+        found[f"{DOMAIN}/virtual-gpu"] = "true"
+    return found
+
+
+def capacity(options: Options, gpus: int) -> Mapping[str, str]:
+    """What the node has: what the options say, else what this machine (or the control group that confines us) has."""
+    disk = shutil.disk_usage(_existing(options.data)).total
+    found = {
+        "cpu": quantities.text(options.cpus or float(len(os.sched_getaffinity(0)))),
+        "memory": quantities.text((options.memory or machine_memory()) >> 10 << 10, binary=True),
+        "ephemeral-storage": quantities.text(disk >> 10 << 10, binary=True),
+        "pods": quantities.text(options.max_pods),
+    }
+    return found | ({"nvidia.com/gpu": quantities.text(gpus)} if gpus else {})
+
+
+def machine_memory() -> int:
+    """Bytes of memory that processes here can have: the machine's, or less where a control group says so."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")):
+        try:
+            limit = path.read_text().strip()
+        except OSError:
+            continue
+        if limit.isdigit():
+            total = min(total, int(limit))
+    return total
+
+
+def disk_pressure(data: Path) -> str:
+    """Why the disk under the data directory is too full to start anything; empty when it is not."""
+    usage = shutil.disk_usage(_existing(data))
+    if not is_nearly_full(usage.free, usage.total):
+        return ""
+    return f"the disk of {data} is nearly full: {usage.free >> 20} MiB of {usage.total >> 20} MiB are free; free space and it goes on"
+
+
+def is_nearly_full(free: int, total: int) -> bool:
+    """Whether a disk with so many bytes is too full to start anything on."""
+    return free < min(LOW_DISK, int(total * LOW_SHARE))
+
+
+def _existing(path: Path) -> Path:
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
+def architecture() -> str:
+    """The machine's architecture as Go names it."""
+    machine = platform.machine()
+    return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
+
+
+def node_info() -> Object:
+    return {
+        "machineID": "",
+        "systemUUID": "",
+        "bootID": proctree.boot_id(),
+        "kernelVersion": platform.release(),
+        "osImage": _os_name(),
+        "containerRuntimeVersion": f"localkube://{VERSION}",
+        "kubeletVersion": KUBERNETES,
+        "kubeProxyVersion": "",
+        "operatingSystem": platform.system().lower(),
+        "architecture": architecture(),
+    }
+
+
+def _os_name() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
+    except OSError:
+        return "Linux"

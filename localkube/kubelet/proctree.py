@@ -1,0 +1,179 @@
+"""Process trees as /proc shows them: who descends from whom, what they use, and how to end them for certain.
+
+Standard library only, because every supervisor imports it. A process is named by its pid and its start time together:
+a pid alone may be somebody else's by the time it is used.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_STATE, _PARENT, _TIMES, _START = 0, 1, slice(11, 15), 19
+"""Positions in /proc/PID/stat after the command's name (proc(5) counts from 1 and two earlier): utime, stime, cutime, cstime."""
+
+
+def boot_id() -> str:
+    """What distinguishes this boot of the machine from every other: pids and start times mean nothing in another one."""
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+
+
+def start_ticks(pid: int) -> int | None:
+    """When the process started, in clock ticks since boot; None when there is no such process."""
+    fields = _stat(pid)
+    return int(fields[_START]) if fields else None
+
+
+def is_alive(pid: int, ticks: int) -> bool:
+    """True while that very process runs; a zombie has ended."""
+    fields = _stat(pid)
+    return fields is not None and int(fields[_START]) == ticks and fields[_STATE] not in (b"Z", b"X")
+
+
+def send(pid: int, ticks: int, signum: int) -> bool:
+    """Signal that very process, never one that got its pid later. False when it is gone or not ours to signal."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        # The handle keeps the pid from naming anyone else between the look at the start time and the signal.
+        if start_ticks(pid) != ticks:
+            return False
+        signal.pidfd_send_signal(handle, signum)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def kill(pid: int) -> bool:
+    """SIGKILL for a process that was just seen below this one; False when it is a zombie, gone, or not ours to kill."""
+    fields = _stat(pid)
+    return fields is not None and fields[_STATE] not in (b"Z", b"X") and send(pid, int(fields[_START]), signal.SIGKILL)
+
+
+def descendants(root: int) -> list[int]:
+    """Every process below `root`, parents before children, without `root` itself. One that forks meanwhile may be missed."""
+    if not os.path.exists(f"/proc/{root}/task/{root}/children"):
+        return _below(root, _children_by_parent())
+    found: list[int] = []
+    todo = [root]
+    while todo:
+        children = _children(todo.pop())
+        found += children
+        todo += children
+    return found
+
+
+def rss(pids: Iterable[int]) -> int:
+    """Resident bytes, summed: pages that processes share count once for each of them. Cheap."""
+    total = 0
+    for pid in pids:
+        fields = _read(f"/proc/{pid}/statm").split()
+        total += int(fields[1]) * PAGE_BYTES if fields else 0
+    return total
+
+
+def pss(pids: Iterable[int]) -> int:
+    """Resident bytes with each shared page divided among those that share it. Milliseconds for each gigabyte.
+
+    A process that does not let itself be measured counts with its resident bytes.
+    """
+    total = 0
+    for pid in pids:
+        _, found, rest = _read(f"/proc/{pid}/smaps_rollup").partition(b"\nPss:")
+        total += int(rest.split(None, 1)[0]) * 1024 if found else rss((pid,))
+    return total
+
+
+def cpu_seconds(root: int) -> float:
+    """Processor time of everything that ever ran below `root`, without `root`'s own.
+
+    Rises only, but for a child that ends between two looks at the tree: take a difference below zero for zero.
+    """
+    own = _stat(root)
+    if own is None:
+        return 0.0
+    ticks = sum(int(value) for value in own[_TIMES][2:])
+    for pid in descendants(root):
+        fields = _stat(pid)
+        ticks += sum(int(value) for value in fields[_TIMES]) if fields else 0
+    return ticks / TICKS_PER_SECOND
+
+
+def marked(variable: str) -> dict[int, str]:
+    """The processes that were started with this environment variable, and its value in each; only those we may look into."""
+    prefix = b"\0" + os.fsencode(variable) + b"="
+    found = {}
+    for pid in _all_pids():
+        _, there, value = (b"\0" + _read(f"/proc/{pid}/environ")).partition(prefix)
+        if there:
+            found[pid] = os.fsdecode(value.partition(b"\0")[0])
+    return found
+
+
+def kill_all(find: Callable[[], Collection[int]], seconds: float) -> list[int]:
+    """Kill what `find` returns, with everything below it, again and again until nothing is left. The survivors after `seconds`.
+
+    Asking again is what catches a process that forked between the look and the kill.
+    """
+    deadline = time.monotonic() + seconds
+    met: dict[int, int] = {}
+    while True:
+        families = _children_by_parent()
+        found = {child for pid in find() for child in (pid, *_below(pid, families))}
+        # Those met before are waited for too: once their parent is dead they are below nobody, and they may still be dying.
+        met |= {pid: ticks for pid in found if (ticks := start_ticks(pid)) is not None}
+        left = [(pid, ticks) for pid, ticks in met.items() if is_alive(pid, ticks)]
+        if not left or time.monotonic() > deadline:
+            return [pid for pid, _ in left]
+        for pid, ticks in left:
+            send(pid, ticks, signal.SIGKILL)
+        time.sleep(0.005)
+
+
+def _read(path: str) -> bytes:
+    """The whole file, or nothing: any process may end, or turn out not to be ours, between two looks."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.readall() or b""
+    except OSError:
+        return b""
+
+
+def _stat(pid: int) -> list[bytes] | None:
+    # The command's name is in parentheses and may itself contain blanks and parentheses.
+    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split() or None
+
+
+def _all_pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _children(pid: int) -> list[int]:
+    """The children of every thread of a process: each thread has those that it forked."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    return [int(child) for thread in threads for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
+
+
+def _children_by_parent() -> dict[int, list[int]]:
+    families: dict[int, list[int]] = {}
+    for pid in _all_pids():
+        if fields := _stat(pid):
+            families.setdefault(int(fields[_PARENT]), []).append(pid)
+    return families
+
+
+def _below(root: int, families: Mapping[int, list[int]]) -> list[int]:
+    found = list(families.get(root, ()))
+    for pid in found:  # grows while it is walked, until the leaves
+        found += families.get(pid, ())
+    return found

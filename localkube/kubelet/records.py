@@ -1,0 +1,143 @@
+"""The files of a run's directory and how they are written, so that a reader after any crash finds the whole of one or none.
+
+Server and supervisor talk through these alone. Standard library only, because every supervisor imports it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+
+# Type checkers take this name for true; importing `typing` would take a supervisor as long as all the rest together.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    Json = Mapping[str, Any]
+
+SPEC = "spec.json"
+"""What to run; written once by the server. Holds the environment, secrets among it."""
+
+CLAIM = "claim.json"
+"""Who runs it: the first supervisor to make this file. It is never removed, so a command runs once."""
+
+RUNNING = "running.json"
+"""The command's first process, once it was started."""
+
+STOP = "stop.json"
+"""Until when the run may go on: seconds of this boot's monotonic clock."""
+
+EXIT = "exit.json"
+"""How it ended. Whoever makes this file first is right."""
+
+ERRORS = "supervisor.err"
+"""What a supervisor says when it fails; normally empty."""
+
+MARK = "LOCALKUBE_RUN"
+"""Environment variable of every process of a run; the value is the run's directory."""
+
+ROOM = "exit.room"
+"""The room on the disk for the exit record, taken before the run: one that fills the disk must still be able to end."""
+
+_ROOM_BYTES = 4096
+
+
+def read(directory: str, name: str) -> dict[str, Any] | None:
+    """The record; None where there is none yet, or none that a power cut, or the container, left whole.
+
+    A pipe in the record's place would hold its reader for good, so it is opened as one that waits for nobody, and holds nothing.
+    """
+    try:
+        with open(os.path.join(directory, name), "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
+            found = json.load(file)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def write(directory: str, name: str, record: Json) -> None:
+    """Put the record in place of what was there, all at once. OSError when there is no room."""
+    os.replace(_draft(directory, name, record), os.path.join(directory, name))
+
+
+def write_first(directory: str, name: str, record: Json) -> bool:
+    """Put the record there unless one is; False when one was. Of any number of processes that try, exactly one is told True."""
+    draft = _draft(directory, name, record)
+    try:
+        os.link(draft, os.path.join(directory, name))
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(draft)
+    return True
+
+
+def reserve(directory: str) -> None:
+    """Take the room for a stop and the exit record, unless it is taken. OSError when there is none."""
+    for name in (STOP, ROOM):
+        with contextlib.suppress(FileExistsError):
+            _write_new(os.path.join(directory, name), b" " * _ROOM_BYTES, os.O_EXCL)
+
+
+def write_stop(directory: str, record: Json) -> None:
+    """Put a stop into the room reserved for it. A reader at the same moment may find none, so signal after writing."""
+    _write_over(os.path.join(directory, STOP), _in_room(record))
+
+
+def write_exit(directory: str, record: Json) -> bool:
+    """Put the exit record in place, in the room reserved for it, safe from a power cut too. False when the run has one already."""
+    room = os.path.join(directory, ROOM)
+    _write_over(room, _in_room(record), sync=True)
+    try:
+        os.link(room, os.path.join(directory, EXIT))
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(room)
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    return True
+
+
+def _in_room(record: Json) -> bytes:
+    # Overwritten in place and never made shorter: on a full disk that needs no new block. Blanks behind JSON are still JSON.
+    return json.dumps(record).encode().ljust(_ROOM_BYTES)
+
+
+def _draft(directory: str, name: str, record: Json) -> str:
+    draft = os.path.join(directory, f".{name}.{os.getpid()}")
+    _write_new(draft, json.dumps(record).encode(), os.O_TRUNC)
+    return draft
+
+
+def _write_new(path: str, data: bytes, flags: int) -> None:
+    """Write a file that then is there whole or, when the disk is full, not at all."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | flags, 0o600)
+    try:
+        _write_all(handle, data)
+    except OSError:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(handle)
+
+
+def _write_over(path: str, data: bytes, *, sync: bool = False) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        _write_all(handle, data)
+        if sync:
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    written = 0
+    while written < len(data):
+        written += os.write(handle, data[written:])

@@ -1,0 +1,312 @@
+"""Container runs as the server sees them: start, look, wait, stop, sweep. A run lives in its directory and outlives the server.
+
+A run is one start of one container, in DATA/pods/POD-UID/CONTAINER/ATTEMPT. Its `supervisor` does the work; all that is known
+here is read from its files and from /proc, so a server that was just started knows as much as the one that started the run.
+"""
+
+import asyncio
+import contextlib
+import functools
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from localkube.kubelet import keeper, proctree, records, removal
+
+log = logging.getLogger(__name__)
+
+SUPERVISOR = Path(__file__).resolve().with_name("supervisor.py")
+CLAIM_SECONDS = 30.0
+"""A supervisor that has not taken up its run after this time will not: Python itself could not start."""
+
+END_SECONDS = 10.0
+POLL_SECONDS = 0.01
+_NOBODY = {"pid": 0, "ticks": 0, "boot": "", "claimed_at": 0.0}
+"""A claim that keeps every supervisor from taking up the run."""
+
+UNSTARTED: Literal["unstarted"] = "unstarted"
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """What to run. `argv[0]` is looked for in the PATH of `env`; sizes are in bytes, `memory_limit` is for the whole process tree."""
+
+    argv: list[str]
+    env: Mapping[str, str]
+    cwd: str
+    memory_limit: int | None = None
+    die_with: int | None = None
+    """A process id: the run is killed when that process is gone."""
+    log_max_bytes: int = 10 * 1024 * 1024
+    log_max_files: int = 5
+    umask: int = 0o022
+
+
+@dataclass(frozen=True, slots=True)
+class Starting:
+    """Asked for, but no process yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """`pid` is the container's first process; everything below `supervisor` belongs to the container, whoever its parent is."""
+
+    pid: int
+    started_at: datetime
+    supervisor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """How a run ended. After a signal `exit_code` is 128 more than it.
+
+    `reason` is Completed, Error, OOMKilled, ContainerCannotRun (127 not found, 126 not executable, 128 other; it never ran),
+    or ContainerStatusUnknown (137: its supervisor was killed). `peak_memory` is the most bytes that were measured, a bound from
+    above below the memory limit; 0 when the run was over before the first measurement.
+    """
+
+    exit_code: int
+    signal: int | None
+    reason: str
+    message: str
+    started_at: datetime
+    finished_at: datetime
+    peak_memory: int = 0
+
+
+RunState = Literal["unstarted"] | Starting | Running | Exited
+
+
+def start(directory: Path, spec: RunSpec) -> None:
+    """Run `spec` in this directory, once: further calls, at any time and from any process, change nothing.
+
+    Returns in milliseconds, before the command runs. OSError when the disk is full or no process can be made; then nothing runs.
+    """
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    run = _place(directory)
+    if records.read(run, records.CLAIM) is None:
+        records.reserve(run)
+        records.write_first(run, records.SPEC, asdict(spec) | {"die_with": _identity(spec.die_with)})
+        _launch(run)
+
+
+def state(directory: Path) -> RunState:
+    """What is true of the run now, also after its server, its supervisor or both were killed.
+
+    Of a supervisor that was killed, this ends every process of the run (some milliseconds) and records ContainerStatusUnknown.
+    """
+    run = _place(directory)
+    if ended := _exited(run):
+        return ended
+    claim = records.read(run, records.CLAIM)
+    if claim is None:
+        return Starting() if records.read(run, records.SPEC) else UNSTARTED
+    if not _is_supervised(claim):
+        return _exited(run) or _bury(run, claim)
+    running = records.read(run, records.RUNNING)
+    if running is None:
+        return Starting()
+    return Running(running["pid"], _moment(running["started_at"]), claim["pid"])
+
+
+async def started(directory: Path) -> Running | Exited:
+    """The run's state once its command runs, or could not be run."""
+    begun = time.monotonic()
+    while not isinstance(found := state(directory), Running | Exited):
+        if found == UNSTARTED or time.monotonic() - begun > CLAIM_SECONDS:
+            return await wait(directory)
+        await asyncio.sleep(POLL_SECONDS)
+    return found
+
+
+async def wait(directory: Path) -> Exited:
+    """Return when the run has ended, with nothing of it left. Any number may wait, in any process, started it or not."""
+    run = _place(directory)
+    begun = time.monotonic()
+    while True:
+        found = state(directory)
+        if isinstance(found, Exited):
+            return found
+        claim = records.read(run, records.CLAIM)
+        if claim is not None:
+            await _gone(claim["pid"], claim["ticks"])
+        elif found == UNSTARTED:
+            return _unknown(time.time(), "the directory of this run is gone")
+        elif time.monotonic() - begun > CLAIM_SECONDS:
+            records.write_first(run, records.CLAIM, _NOBODY)
+        else:
+            await asyncio.sleep(POLL_SECONDS)
+
+
+def stop(directory: Path, grace: float) -> None:
+    """Send TERM to the container's first process now and KILL to all of it after `grace` seconds; 0 is KILL now.
+
+    The supervisor sees to it, whatever becomes of the server. Another call can only shorten the time. A run that was asked
+    for and not started yet is not started any more. Does nothing where nothing runs.
+    """
+    run = _place(directory)
+    if records.read(run, records.SPEC) is None or records.read(run, records.EXIT) is not None:
+        return
+    until = time.monotonic() + grace
+    asked = records.read(run, records.STOP)
+    if asked is None or asked["until"] > until:
+        records.write_stop(run, {"until": until})
+    claim = records.read(run, records.CLAIM)
+    if claim is not None:
+        proctree.send(claim["pid"], claim["ticks"], keeper.WAKE_SIGNAL)
+
+
+def sweep(root: Path, keep: Container[str]) -> None:
+    """End and remove what belongs to no pod of `keep` (uids): `root` is DATA/pods. Blocks until it is gone, END_SECONDS at most."""
+    found = [pod for pod in _entries(str(root)) if os.path.basename(pod) not in keep]
+    _end([run for pod in found for run in _runs(pod)], root, lambda uid: uid not in keep)
+    for pod in found:
+        removal.remove(pod)
+
+
+def kill_everything(root: Path) -> None:
+    """End every run below `root`, DATA/pods, and leave their directories. Blocks until all are gone, END_SECONDS at most."""
+    _end([run for pod in _entries(str(root)) for run in _runs(pod)], root, lambda _: True)
+
+
+def _place(directory: Path) -> str:
+    """The name that a run goes by in its marks: absolute and without links."""
+    return os.path.realpath(directory)
+
+
+def _launch(run: str) -> None:
+    """Start a supervisor that is nobody's child: the shell in between ends at once, so no one needs to reap it later."""
+    # A Python that is not in a usual place may need its libraries found; nothing else of our environment goes further down.
+    env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    command = ["/bin/sh", "-c", '"$@" &', "sh", sys.executable, "-I", "-S", str(SUPERVISOR), run]
+    with open(os.path.join(run, records.ERRORS), "ab") as errors:
+        done = subprocess.run(command, env=env, cwd="/", stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True)
+    if done.returncode != 0:
+        raise OSError(f"no process could be started for {run}: see {records.ERRORS} there")
+
+
+def _identity(pid: int | None) -> tuple[int, int] | None:
+    """A process as pid and start time; one that is gone already gets a start time that none has."""
+    return None if pid is None else (pid, proctree.start_ticks(pid) or 0)
+
+
+def _is_supervised(claim: Mapping[str, Any]) -> bool:
+    return claim["boot"] == _boot() and proctree.is_alive(claim["pid"], claim["ticks"])
+
+
+@functools.cache
+def _boot() -> str:
+    return proctree.boot_id()
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _exited(run: str) -> Exited | None:
+    record = records.read(run, records.EXIT)
+    if record is None:
+        return None
+    times = {name: _moment(record[name]) for name in ("started_at", "finished_at")}
+    return Exited(**record | times)
+
+
+def _unknown(started_at: float, message: str) -> Exited:
+    return Exited(keeper.KILLED, 9, "ContainerStatusUnknown", message, _moment(started_at), _moment(time.time()))
+
+
+def _bury(run: str, claim: Mapping[str, Any]) -> Exited:
+    """Kill what is left of a run without a supervisor, and record that nobody knows how it ended."""
+    left = proctree.kill_all(lambda: [pid for pid, mark in proctree.marked(records.MARK).items() if mark == run], END_SECONDS)
+    if left:
+        log.error("processes of %s could not be killed: %s", run, left)
+    running = records.read(run, records.RUNNING) or {}
+    why = "the supervisor of this container was killed" if claim["pid"] else f"no supervisor took up this run: see {records.ERRORS}"
+    ended = _unknown(running.get("started_at", claim["claimed_at"] or time.time()), why)
+    record = asdict(ended) | {"started_at": ended.started_at.timestamp(), "finished_at": ended.finished_at.timestamp()}
+    try:
+        records.write_exit(run, record)
+    except OSError as error:
+        log.warning("the end of %s was not recorded: %s", run, error)
+    return _exited(run) or ended
+
+
+def _end(runs: Collection[str], root: Path, mine: Callable[[str], bool]) -> None:
+    """End these runs, and every process marked as being of a run below `root` of a pod that is `mine`, known run or not."""
+    for run in runs:
+        stop(Path(run), 0)
+        # Where no supervisor has come yet, none needs to any more; on a full disk it would come, and obey the stop.
+        with contextlib.suppress(OSError):
+            records.write_first(run, records.CLAIM, _NOBODY)
+    claims = [claim for run in runs if (claim := records.read(run, records.CLAIM))]
+    deadline = time.monotonic() + END_SECONDS
+    while (claims := [claim for claim in claims if _is_supervised(claim)]) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    for claim in claims:
+        proctree.send(claim["pid"], claim["ticks"], signal.SIGKILL)
+
+    def of_mine() -> list[int]:
+        marks = proctree.marked(records.MARK)
+        return [pid for pid, mark in marks.items() if (uid := _pod_of(mark, root)) is not None and mine(uid)]
+
+    if left := proctree.kill_all(of_mine, END_SECONDS):
+        log.error("processes of runs below %s could not be killed: %s", root, left)
+
+
+def _pod_of(run: str, root: Path) -> str | None:
+    """The uid of the pod that a run's directory belongs to; None for another cluster's."""
+    below = run.removeprefix(os.path.realpath(root) + "/")
+    return None if below == run else below.split("/", 1)[0]
+
+
+def _runs(pod: str) -> Iterator[str]:
+    """The directories of a pod's runs: CONTAINER/ATTEMPT with a spec; what else lies there, as volumes do, is not looked into."""
+    for container in _entries(pod):
+        for attempt in _entries(container):
+            if os.path.basename(attempt).isdigit() and os.path.exists(os.path.join(attempt, records.SPEC)):
+                yield os.path.realpath(attempt)
+
+
+def _entries(directory: str) -> list[str]:
+    try:
+        with os.scandir(directory) as found:
+            return [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+async def _gone(pid: int, ticks: int) -> None:
+    """Return when that process has ended. Looks again and again where the kernel or the open-file limit allows no handle."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    except OSError:
+        await asyncio.sleep(POLL_SECONDS)
+        return
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(handle, ended.set)
+    try:
+        if proctree.is_alive(pid, ticks):
+            await ended.wait()
+    finally:
+        loop.remove_reader(handle)
+        os.close(handle)
+    _reap(pid)
+
+
+def _reap(pid: int) -> None:
+    """Where this server is init, as in a container of its own, supervisors come to it as children."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return

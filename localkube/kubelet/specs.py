@@ -1,0 +1,93 @@
+"""From a container of a pod to the command that the runtime starts: image, variables, mounts and limits put together."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from localkube import quantities
+from localkube.kubelet import environment, images, runs, volumes
+from localkube.kubelet.attempts import TERMINATION_LOG
+from localkube.kubelet.environment import ConfigError, Sources
+from localkube.metadata import Object, namespace_of
+from localkube.objects import Objects
+from localkube.options import Options
+from localkube.recorder import Recorder
+from localkube.resources import CONFIGMAPS, SECRETS
+
+TERMINATION_PATH = "/dev/termination-log"
+PYTHON = Path(sys.executable).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What every pod's life needs of the place where it runs. `pressure` tells why no container may start now, or nothing."""
+
+    objects: Objects
+    recorder: Recorder
+    options: Options
+    allocatable: Mapping[str, str]
+    virtual_gpus: bool
+    pressure: Callable[[], str]
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by the life that looks at its pod: of many at once, each lets others on the event loop have theirs in between."""
+
+    @property
+    def root(self) -> Path:
+        return self.options.data / "pods"
+
+    def sources(self, pod: Object) -> Sources:
+        namespace = namespace_of(pod)
+        return Sources(
+            secret=lambda name: self.objects.find(SECRETS, namespace, name),
+            config_map=lambda name: self.objects.find(CONFIGMAPS, namespace, name),
+            allocatable=self.allocatable,
+            virtual_gpus=self.virtual_gpus,
+        )
+
+
+def program_of(container: Object) -> images.Program:
+    """What the container's image and command come to. Raises ImageError."""
+    return images.resolve(container.get("image") or "", container.get("command") or (), container.get("args") or ())
+
+
+def run_spec(site: Site, pod: Object, container: Object, places: Mapping[str, Path], directory: Path, pod_directory: Path) -> runs.RunSpec:
+    """What the runtime is to start in `directory`; `places` are the pod's volumes.
+
+    Raises ImageError, ConfigError and MountError; nothing of the run exists then.
+    """
+    program = program_of(container)
+    home, scratch = pod_directory / volumes.HOME, pod_directory / volumes.SCRATCH
+    for part in (home, scratch):
+        part.mkdir(mode=0o700, parents=True, exist_ok=True)
+    start = environment.base(pod, home, scratch, PYTHON)
+    env = environment.variables(pod, container, site.sources(pod), start)
+    message_file = directory / TERMINATION_LOG
+    extra = dict(program.files) | {container.get("terminationMessagePath") or TERMINATION_PATH: message_file}
+    mounts = volumes.mounts(container, places, env, extra)
+    argv = [mounts.translate(environment.expand(text, env)) for text in program.args]
+    command = container.get("command")
+    argv[:0] = [mounts.translate(environment.expand(text, env)) for text in command] if command else program.command
+    env |= {item["name"]: mounts.translate(env[item["name"]]) for item in container.get("env") or () if not item.get("valueFrom")}
+    env |= mounts.variables() | {"LOCALKUBE_TERMINATION_LOG": str(message_file)}
+    environment.check_size(env, argv)
+    limit = ((container.get("resources") or {}).get("limits") or {}).get("memory")
+    return runs.RunSpec(
+        argv=argv,
+        env=env,
+        cwd=_working_directory(container, mounts, home),
+        memory_limit=None if limit is None else quantities.bytes_of(limit),
+        die_with=site.options.die_with,
+    )
+
+
+def _working_directory(container: Object, mounts: volumes.Mounts, home: Path) -> str:
+    """The container's workingDir where it really is; the pod's home when it names none."""
+    wanted = container.get("workingDir")
+    if not wanted:
+        return str(home)
+    path = mounts.translate(wanted)
+    if not Path(path).is_dir():
+        raise ConfigError(f"workingDir {wanted} does not exist on this machine and no volume is mounted there")
+    return path

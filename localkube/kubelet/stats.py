@@ -1,0 +1,81 @@
+"""What containers and the machine use, measured: processor time between two looks, memory at the last."""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from localkube import clock
+from localkube.kubelet import proctree
+from localkube.machine import Usage
+
+EVERY_SECONDS = 5.0
+Container = tuple[str, str]
+"""A pod's uid and a container's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Processor seconds used so far by the process with this pid (a supervisor, which is not counted), and when that was."""
+
+    supervisor: int
+    seconds: float
+    at: float
+
+
+class Stats:
+    """Usage of running containers by difference; a container shows from its second measurement on."""
+
+    def __init__(self) -> None:
+        self._looks: dict[Container, _Look] = {}
+        self._usage: dict[Container, Usage] = {}
+        self._node_look: tuple[float, float] | None = None
+        self._node: Usage | None = None
+
+    def measure(self, running: Mapping[Container, int]) -> None:
+        """Look at the process trees below the supervisors (pids) of what runs now, and at the machine. Milliseconds, off the event loop."""
+        looks: dict[Container, _Look] = {}
+        usage: dict[Container, Usage] = {}
+        for container, supervisor in running.items():
+            look = _Look(supervisor, proctree.cpu_seconds(supervisor), time.monotonic())
+            before = self._looks.get(container)
+            looks[container] = look
+            if before is not None and before.supervisor == supervisor:
+                memory = proctree.pss(proctree.descendants(supervisor))
+                usage[container] = _usage(look.seconds - before.seconds, memory, look.at - before.at)
+        self._looks, self._usage = looks, usage
+        self._measure_node()
+
+    def _measure_node(self) -> None:
+        seconds, at = _busy_seconds(), time.monotonic()
+        if self._node_look is not None:
+            self._node = _usage(seconds - self._node_look[0], _used_memory(), at - self._node_look[1])
+        self._node_look = (seconds, at)
+
+    def pods(self) -> Mapping[str, Mapping[str, Usage]]:
+        """The last measured usage by pod uid, then container name."""
+        pods: dict[str, dict[str, Usage]] = {}
+        for (uid, name), usage in self._usage.items():
+            pods.setdefault(uid, {})[name] = usage
+        return pods
+
+    def node(self) -> Usage | None:
+        return self._node
+
+
+def _usage(seconds: float, memory: int, window: float) -> Usage:
+    nanocores = int(max(0.0, seconds) / window * 1e9) if window > 0 else 0
+    return Usage(nanocores, memory, clock.now(), window)
+
+
+def _busy_seconds() -> float:
+    """Processor time that the machine did not idle away since boot: user, nice, system, irq, softirq and steal of /proc/stat."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def _used_memory() -> int:
+    """Bytes that are neither free nor could be made so at once."""
+    rows = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    return (int(rows["MemTotal"].split()[0]) - int(rows["MemAvailable"].split()[0])) * 1024

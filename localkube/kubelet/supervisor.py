@@ -1,0 +1,14 @@
+"""The program that keeps one container run and outlives the server: `python -I -S supervisor.py DIRECTORY`.
+
+Nothing but the door: what Python runs as a program it compiles each time, what is imported it does not.
+"""
+
+import os
+import sys
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from localkube.kubelet import keeper
+
+if __name__ == "__main__":
+    keeper.keep(sys.argv[1])

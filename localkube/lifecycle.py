@@ -1,0 +1,183 @@
+"""What an object goes through from its arrival to its end, as far as every kind shares it: pure functions that the verbs are made of."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from localkube import errors, resources
+from localkube.metadata import FINISHED, Object, copied, is_terminating
+from localkube.resources import NAMESPACES, PODS
+from localkube.resources.resource import Resource
+
+DEFAULT_GRACE = 30
+IMMORTAL = ("default", "kube-public", "kube-system")
+"""Namespaces that may not be deleted (apiserver admission `NamespaceLifecycle`)."""
+
+Policy = Literal["Background", "Foreground", "Orphan"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """`grace` in seconds, None for the kind's own; `uid` and `rv` are preconditions."""
+
+    grace: int | None = None
+    policy: Policy | None = None
+    uid: str | None = None
+    rv: str | None = None
+
+
+def check_shape(resource: Resource, obj: Any) -> None:
+    """Refuse what cannot be an object of this kind at all; fill in kind and apiVersion where they are left out."""
+    if not isinstance(obj, dict):
+        raise errors.bad_request(f"the object provided is unrecognized (must be of type {resource.kind}): it is not a JSON object")
+    if not isinstance(obj.setdefault("metadata", {}), dict):
+        if obj["metadata"] is not None:
+            raise errors.bad_request(
+                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: metadata must be an object'
+            )
+        obj["metadata"] = {}
+    if obj.setdefault("kind", resource.kind) != resource.kind:
+        _refuse_kind(resource, obj)
+    if obj.setdefault("apiVersion", resource.api_version) != resource.api_version:
+        raise errors.bad_request(
+            f"the API version in the data ({obj['apiVersion']}) does not match the expected API version ({resource.api_version})"
+        )
+    for part in ("name", "namespace", "generateName", "uid", "resourceVersion"):
+        if not isinstance(obj["metadata"].get(part), str | None):
+            raise errors.bad_request(
+                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+                f"json: cannot unmarshal into Go struct field ObjectMeta.metadata.{part} of type string"
+            )
+
+
+def _refuse_kind(resource: Resource, obj: Object) -> None:
+    kind = str(obj["kind"])
+    if resource.custom:
+        name = str(obj["metadata"].get("name") or "")
+        raise errors.invalid(resource.group, kind, name, [errors.wrong("kind", f'"{kind}"', f"must be {resource.kind}")])
+    raise errors.bad_request(
+        f"{kind} in version {str(obj.get('apiVersion', resource.api_version)).split('/')[-1]!r} cannot be handled as a {resource.kind}: "
+        f"no kind {kind!r} is registered for it".replace("'", '"')
+    )
+
+
+def merge_system(resource: Resource, old: Object, new: Object, subresource: str) -> Object:
+    """The object that an update stores: what a client may not set comes from the stored one.
+
+    A status update of a custom resource changes the status alone; of a built-in one also labels and annotations
+    (the update strategies of the real server).
+    """
+    if subresource == "status":
+        kept = copied(old)
+        if "status" in new:
+            kept["status"] = new["status"]
+        else:
+            kept.pop("status", None)
+        if not resource.custom:
+            for part in ("labels", "annotations", "finalizers"):
+                if part in new["metadata"]:
+                    kept["metadata"][part] = new["metadata"][part]
+        if "managedFields" in new["metadata"]:
+            kept["metadata"]["managedFields"] = new["metadata"]["managedFields"]
+        return kept
+    if resource.has_status:
+        new.pop("status", None)
+        if "status" in old:
+            new["status"] = copied(old["status"])
+    metadata, was = new["metadata"], old["metadata"]
+    for part in (
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "generateName",
+        "resourceVersion",
+    ):
+        metadata.pop(part, None)
+        if part in was:
+            metadata[part] = was[part]
+    if "managedFields" not in metadata and "managedFields" in was:
+        metadata["managedFields"] = copied(was["managedFields"])
+    return new
+
+
+def same(old: Object, new: Object) -> bool:
+    """True when storing `new` over `old` would change nothing that counts: when a field was written is no change of its own."""
+    return bool(old == new) or _plain(old) == _plain(new)
+
+
+def _plain(obj: Object) -> bytes:
+    """For comparing: without the times of managed fields, and empty parts of the metadata are the same as none."""
+    metadata = {key: value for key, value in obj["metadata"].items() if value not in ({}, [], None)}
+    if "managedFields" in metadata:
+        metadata["managedFields"] = [{**entry, "time": ""} for entry in metadata["managedFields"]]
+    return msgspec.json.encode(obj | {"metadata": metadata}, order="deterministic")
+
+
+def spec(resource: Resource, obj: Object) -> Object:
+    """What a change of raises the generation: all but metadata and status."""
+    ignored = ("metadata", "status", "kind", "apiVersion")
+    return {key: value for key, value in obj.items() if key not in ignored}
+
+
+def released(obj: Object) -> bool:
+    """Marked for deletion, with nothing left to wait for."""
+    metadata = obj["metadata"]
+    waits = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
+    held = obj["kind"] == "Namespace" and (obj.get("spec") or {}).get("finalizers")
+    return is_terminating(obj) and not waits and not held
+
+
+def check_mortal(resource: Resource, obj: Object) -> None:
+    """Refuse to delete what must stay. Raises ApiError 403."""
+    name = str(obj["metadata"]["name"])
+    if resource is NAMESPACES and name in IMMORTAL:
+        raise errors.forbidden(resource.group, resource.plural, name, "this namespace may not be deleted")
+    refusal = resources.admit_deletion(resource, obj)
+    if refusal:
+        raise errors.ApiError(403, "Forbidden", refusal)
+
+
+def check_preconditions(resource: Resource, obj: Object, options: DeleteOptions) -> None:
+    metadata = obj["metadata"]
+    if options.uid and options.uid != metadata["uid"]:
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise errors.conflict(resource.group, resource.kind, metadata["name"], why)
+    if options.rv and options.rv != metadata["resourceVersion"]:
+        why = (
+            f"the ResourceVersion in the precondition ({options.rv}) does not match the ResourceVersion in record "
+            f"({metadata['resourceVersion']}). The object might have been modified"
+        )
+        raise errors.conflict(resource.group, resource.kind, metadata["name"], why)
+
+
+def deletion_finalizers(resource: Resource, present: list[str], policy: Policy | None, warnings: list[str]) -> list[str]:
+    """The finalizers that make the garbage collector see to the dependents as `policy` says (engine facts 6.5)."""
+    if policy is None and resource.orphans_by_default:
+        policy = "Orphan"
+        warnings.append(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+            "or set propagationPolicy=Orphan to suppress this warning"
+        )
+    if policy is None:
+        return present
+    kept = [name for name in present if name not in ("foregroundDeletion", "orphan")]
+    return kept + {"Foreground": ["foregroundDeletion"], "Orphan": ["orphan"]}.get(policy, [])
+
+
+def grace(resource: Resource, obj: Object, asked: int | None) -> int:
+    """Seconds until the object may go: only a pod that is bound and not finished has any (pod strategy CheckGracefulDelete)."""
+    if resource is not PODS:
+        return 0
+    spec = obj["spec"]
+    if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in FINISHED:
+        return 0
+    if asked is not None:
+        return max(asked, 0)
+    own = spec.get("terminationGracePeriodSeconds")
+    return DEFAULT_GRACE if own is None else int(own)

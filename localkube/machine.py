@@ -1,0 +1,47 @@
+"""What the API server asks of the machine that runs the pods: logs and measured usage. The kubelet answers; the API only knows this."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from localkube.metadata import Object
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """The query of pods/log, read and bounded. `since` is already a moment, whether sinceTime or sinceSeconds was given."""
+
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    tail_lines: int | None = None
+    limit_bytes: int | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a container used: processor time in nanocores over `window` seconds ending at `at`, and resident bytes then."""
+
+    nanocores: int
+    memory: int
+    at: datetime
+    window: float
+
+
+class Machine(Protocol):
+    def read_log(self, pod: Object, container: str, options: LogOptions) -> AsyncIterator[bytes]:
+        """The container's log in chunks; ends at the container's end, or at once without follow.
+
+        Raises ApiError 400 while the container waits to start, or when there is no previous run.
+        """
+        ...
+
+    def pod_usage(self) -> Mapping[str, Mapping[str, Usage]]:
+        """Measured usage of running pods, by pod uid, then container name."""
+        ...
+
+    def node_usage(self) -> Usage | None:
+        """What the whole machine uses now; None before the first measurement."""
+        ...

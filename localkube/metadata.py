@@ -1,0 +1,90 @@
+"""What every Kubernetes object has: reading and writing its metadata, owners and conditions. Pure functions over dicts."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from localkube import clock
+
+Object = dict[str, Any]
+"""A decoded Kubernetes object. Fields are as on the wire: camelCase, times as text."""
+
+
+FINISHED = ("Succeeded", "Failed")
+"""The phases of a pod that runs no more, and never will again."""
+
+Json = TypeVar("Json")
+
+
+def copied(value: Json) -> Json:
+    """A deep copy of a JSON value; several times faster than copy.deepcopy."""
+    copy: Json = msgspec.json.decode(msgspec.json.encode(value))
+    return copy
+
+
+def name_of(obj: Object) -> str:
+    return str(obj["metadata"]["name"])
+
+
+def namespace_of(obj: Object) -> str:
+    """The namespace, or "" for an object of the cluster's scope."""
+    return str(obj["metadata"].get("namespace") or "")
+
+
+def uid_of(obj: Object) -> str:
+    return str(obj["metadata"]["uid"])
+
+
+def labels_of(obj: Object) -> dict[str, str]:
+    return obj["metadata"].get("labels") or {}
+
+
+def annotations_of(obj: Object) -> dict[str, str]:
+    return obj["metadata"].get("annotations") or {}
+
+
+def is_terminating(obj: Object) -> bool:
+    return bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def controller_of(obj: Object) -> Object | None:
+    """The owner reference with `controller: true`, if any; there is at most one."""
+    return next((ref for ref in obj["metadata"].get("ownerReferences") or () if ref.get("controller")), None)
+
+
+def is_controlled_by(obj: Object, owner: Object) -> bool:
+    """True when `owner` is the controller of `obj`, by uid: a namesake made later is somebody else."""
+    ref = controller_of(obj)
+    return ref is not None and ref.get("uid") == uid_of(owner)
+
+
+def owner_reference(owner: Object) -> Object:
+    """The reference an operator puts on what it makes: controller and blocking, as `facts/engine.md` 1.3."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": name_of(owner),
+        "uid": uid_of(owner),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def condition_of(conditions: Iterable[Object], kind: str) -> Object | None:
+    return next((condition for condition in conditions if condition.get("type") == kind), None)
+
+
+def set_condition(conditions: list[Object], new: Object) -> bool:
+    """Put `new` into the list by its type; lastTransitionTime moves only when the status does. True when anything changed."""
+    old = condition_of(conditions, new["type"])
+    new.setdefault("lastTransitionTime", clock.stamp())
+    if old is None:
+        conditions.append(new)
+        return True
+    if old.get("status") == new["status"]:
+        new["lastTransitionTime"] = old.get("lastTransitionTime", new["lastTransitionTime"])
+    if old == new:
+        return False
+    conditions[conditions.index(old)] = new
+    return True

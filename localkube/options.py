@@ -1,0 +1,36 @@
+"""What the command line decides, read and checked once."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+NODE = "localkube"
+"""The name of the one node."""
+
+DOMAIN = "localkube.muster.dev"
+"""The prefix of our own labels and annotations."""
+
+HOLD = f"{DOMAIN}/hold"
+"""A pod with this annotation set to "true" is stored and never scheduled: objects without processes, for benchmarks."""
+
+GPU_DEVICES = f"{DOMAIN}/gpu-devices"
+"""Annotation that the scheduler puts on a pod with its binding: the indexes of its devices, as "0,1"."""
+
+ADDRESS = f"{DOMAIN}/address"
+"""Annotation of a replica's Service: where its pod listens on this machine, as "127.0.0.1:20017"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Where and how large the cluster is. Quantities are in cores, bytes and devices; None means "what the machine has"."""
+
+    data: Path
+    port: int = 6443
+    gpus: int | None = None
+    cpus: float | None = None
+    memory: int | None = None
+    max_pods: int = 250
+    host_paths: tuple[Path, ...] = ()
+    """hostPath volumes are allowed at and below these directories only."""
+    keep_pods: bool = False
+    die_with: int | None = None
+    """A process id: when that process ends, so does the cluster with every pod (tests)."""

@@ -1,0 +1,105 @@
+"""Kubernetes quantities: reading "500m", "1.5Gi" or "2e3", and writing them in the one form that a real API server stores.
+
+The grammar, the rounding and the canonical form are those of apimachinery's `resource.Quantity`.
+"""
+
+import re
+from decimal import ROUND_CEILING, Context, Decimal
+from functools import lru_cache
+
+LONGEST = 64
+"""Characters; a real quantity has a dozen, and a longer one is only a way to keep the parser busy."""
+
+FORMAT_WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+SUFFIX_WRONG = "unable to parse quantity's suffix"
+
+_GRAMMAR = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
+_EXPONENT = re.compile(r"[eE][-+]?[0-9]{1,2}", re.ASCII)
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY_SUFFIX = {exponent: suffix for suffix, exponent in _BINARY.items()}
+
+_EXACT = Context(prec=120)
+_NANO = Decimal("1e-9")
+_MOST = Decimal(2**63 - 1)
+
+
+def parse(value: str | int | float) -> Decimal:
+    """The value of a quantity in its base unit (cores, bytes, devices), rounded up to nano and bounded to 64 bits as Go does.
+
+    Raises ValueError with the real server's words for anything else.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(FORMAT_WRONG)
+    return _read(value if isinstance(value, str) else repr(value))[0]
+
+
+def canonical(value: str | int | float) -> str:
+    """The form a real server stores: "0.5" becomes "500m", "1024Mi" "1Gi", 1000 "1k". Raises ValueError as `parse` does."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(FORMAT_WRONG)
+    number, style = _read(value if isinstance(value, str) else repr(value))
+    return _write(number, style)
+
+
+def cores(value: str | int | float) -> float:
+    """Processor cores: "250m" is 0.25. Raises ValueError."""
+    return float(parse(value))
+
+
+def bytes_of(value: str | int | float) -> int:
+    """Whole bytes, rounded up: "1Ki" is 1024. Raises ValueError."""
+    return int(parse(value).to_integral_value(ROUND_CEILING))
+
+
+def count(value: str | int | float) -> int:
+    """Whole things such as devices or pods, rounded up. Raises ValueError."""
+    return int(parse(value).to_integral_value(ROUND_CEILING))
+
+
+def text(value: Decimal | int | float, *, binary: bool = False) -> str:
+    """A number as a quantity: `text(0.5)` is "500m", `text(2**30, binary=True)` is "1Gi"."""
+    number = value if isinstance(value, Decimal) else Decimal(repr(value))
+    return _write(_bounded(number), "binary" if binary else "decimal")
+
+
+@lru_cache(maxsize=4096)
+def _read(written: str) -> tuple[Decimal, str]:
+    match = _GRAMMAR.fullmatch(written) if len(written) <= LONGEST else None
+    if match is None:
+        raise ValueError(FORMAT_WRONG)
+    digits, suffix = match.groups()
+    number = Decimal(digits)
+    if suffix in _DECIMAL:
+        return _bounded(_EXACT.scaleb(number, _DECIMAL[suffix])), "decimal"
+    if suffix in _BINARY:
+        return _bounded(_EXACT.multiply(number, Decimal(1024 ** _BINARY[suffix]))), "binary"
+    if _EXPONENT.fullmatch(suffix):
+        return _bounded(_EXACT.scaleb(number, int(suffix[1:]))), "exponent"
+    raise ValueError(SUFFIX_WRONG)
+
+
+def _bounded(number: Decimal) -> Decimal:
+    if abs(number) >= _MOST:
+        return _MOST.copy_sign(number)
+    # Away from zero, as Go rounds what is finer than nano: a request is never made smaller.
+    size = abs(number).quantize(_NANO, rounding=ROUND_CEILING, context=_EXACT)
+    return size.copy_sign(number)
+
+
+def _write(number: Decimal, style: str) -> str:
+    if not number:
+        return "0"
+    if style == "binary" and abs(number) >= 1024 and number == number.to_integral_value():
+        whole, power = int(number), 0
+        while whole % 1024 == 0 and power < max(_BINARY_SUFFIX):
+            whole, power = whole // 1024, power + 1
+        return f"{whole}{_BINARY_SUFFIX.get(power, '')}"
+    exponent = -9
+    whole = int(_EXACT.scaleb(number, 9))
+    while whole % 1000 == 0 and exponent < 18:
+        whole, exponent = whole // 1000, exponent + 3
+    if style == "exponent":
+        return f"{whole}e{exponent}" if exponent else str(whole)
+    return f"{whole}{_DECIMAL_SUFFIX[exponent]}"

@@ -1,0 +1,135 @@
+"""The registry: every served resource, once, and what the verbs ask of it: decoding, admission, and the check of a whole object."""
+
+from collections.abc import Mapping, Sequence
+
+from localkube import schemas
+from localkube.errors import UNCHECKED, Cause
+from localkube.metadata import Object
+from localkube.resources import gpu_sharing, metadata_rules
+from localkube.resources.config import CONFIGMAPS, SECRETS, SERVICEACCOUNTS
+from localkube.resources.custom import CRDS, CUSTOM, PODGROUPS, PYTORCHJOBS, QUEUES, crd_objects, scale_paths
+from localkube.resources.decoding import decode_error
+from localkube.resources.events import EVENTS, EVENTS_V1
+from localkube.resources.jobs import JOBS
+from localkube.resources.metadata_rules import name_rule
+from localkube.resources.nodes import LEASES, NAMESPACES, NODES
+from localkube.resources.pods import PODS
+from localkube.resources.priorities import PRIORITYCLASSES
+from localkube.resources.resource import Resource
+from localkube.resources.services import SERVICES
+from localkube.resources.usage import NODE_METRICS, POD_METRICS
+
+__all__ = [
+    "CONFIGMAPS",
+    "CRDS",
+    "EVENTS",
+    "EVENTS_V1",
+    "JOBS",
+    "LEASES",
+    "NAMESPACES",
+    "NODES",
+    "NODE_METRICS",
+    "PODGROUPS",
+    "PODS",
+    "POD_METRICS",
+    "PRIORITYCLASSES",
+    "PYTORCHJOBS",
+    "QUEUES",
+    "REGISTRY",
+    "SECRETS",
+    "SERVICEACCOUNTS",
+    "SERVICES",
+    "Resource",
+    "admit",
+    "admit_deletion",
+    "by_key",
+    "by_kind",
+    "by_path",
+    "check",
+    "crd_objects",
+    "decode_error",
+    "name_rule",
+    "scale_paths",
+    "served",
+]
+
+REGISTRY: Sequence[Resource] = (
+    CONFIGMAPS,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SECRETS,
+    SERVICEACCOUNTS,
+    SERVICES,
+    EVENTS_V1,
+    JOBS,
+    CRDS,
+    PRIORITYCLASSES,
+    LEASES,
+    *CUSTOM,
+    NODE_METRICS,
+    POD_METRICS,
+)
+"""By group in the order of a real server's discovery, then by name."""
+
+_BY_PATH: Mapping[tuple[str, str, str], Resource] = {(r.group, r.version, r.plural): r for r in REGISTRY}
+_BY_KIND: Mapping[tuple[str, str], Resource] = {(r.api_version, r.kind): r for r in REGISTRY}
+_BY_KEY: Mapping[str, Resource] = {r.key: r for r in REGISTRY}
+
+BLOCKING = ("FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
+"""What keeps a real server from checking a custom kind's validation rules."""
+
+
+def by_path(group: str, version: str, plural: str) -> Resource | None:
+    return _BY_PATH.get((group, version, plural))
+
+
+def by_kind(api_version: str, kind: str) -> Resource | None:
+    return _BY_KIND.get((api_version, kind))
+
+
+def by_key(key: str) -> Resource | None:
+    """By the name the store has for it."""
+    return _BY_KEY.get(key)
+
+
+def served() -> Sequence[Resource]:
+    return REGISTRY
+
+
+def check(resource: Resource, obj: Object, old: Object | None) -> list[Cause]:
+    """Everything wrong with an object after its defaults, in the real server's order; `old` is the stored one on an update.
+
+    For a custom kind whose definition has validation rules this ends, as on a real server, with a cause about what was not checked.
+    """
+    causes = metadata_rules.check(resource, obj, old)
+    if resource.custom and resource.schema:
+        schema = schemas.load(resource.schema)
+        causes += schema.validate(obj)
+        if schema.has_rules and any(cause.reason in BLOCKING for cause in causes):
+            causes.append(Cause("FieldValueInvalid", f"Invalid value: null: {UNCHECKED}", "<nil>"))
+        elif old is not None:
+            causes += schema.forbidden_changes(old, obj)
+    if causes and resource.custom:
+        # A custom kind's own rules may count on what its schema promises.
+        return causes
+    return [*causes, *resource.validate(obj, old)]
+
+
+def admit(resource: Resource, obj: Object) -> str | None:
+    """The message with which admission refuses a new object (403), or None. Asked after defaults, before `check`."""
+    refusal = None
+    if resource is PODS:
+        refusal = gpu_sharing.refusal(obj)
+    elif resource is QUEUES and isinstance(obj.get("spec"), dict | None) and not (obj.get("spec") or {}).get("resources"):
+        refusal = "resources must be specified"
+    return gpu_sharing.denied(refusal) if refusal else None
+
+
+def admit_deletion(resource: Resource, obj: Object) -> str | None:
+    """The message with which admission refuses to delete an object (403), or None: a queue above others stays (engine facts 3.2)."""
+    children = (obj.get("status") or {}).get("childQueues") if resource is QUEUES else None
+    if not children:
+        return None
+    return gpu_sharing.denied(f"cannot delete queue {obj['metadata']['name']}: it has child queues [{' '.join(children)}]")

@@ -1,0 +1,124 @@
+"""What columns of many kinds show: names, ages, durations, labels and simple JSON paths, as kubectl prints them."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from localkube import clock
+from localkube.metadata import Object, name_of
+from localkube.resources.resource import Column
+
+NONE = "<none>"
+UNKNOWN = "<unknown>"
+
+NAME_TEXT = (
+    "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request "
+    "the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration "
+    "definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
+)
+AGE_TEXT = (
+    "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in "
+    "happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC."
+    "\n\nPopulated by the system. Read-only. Null for lists. More info: "
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
+)
+
+_YEAR_HOURS = 24 * 365
+
+
+def human(span: timedelta) -> str:
+    """A duration in one or two units, coarser the longer it is: "59s", "2m5s", "3h10m", "7d" (apimachinery `HumanDuration`)."""
+    seconds = int(span.total_seconds())
+    if seconds < -1:
+        return "<invalid>"
+    if seconds < 120:
+        return f"{max(seconds, 0)}s"
+    minutes = seconds // 60
+    if minutes < 10:
+        return _pair(minutes, "m", seconds % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    hours = minutes // 60
+    if hours < 8:
+        return _pair(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if hours < 24 * 8:
+        return _pair(hours // 24, "d", hours % 24, "h")
+    if hours < _YEAR_HOURS * 2:
+        return f"{hours // 24}d"
+    if hours < _YEAR_HOURS * 8:
+        return _pair(hours // _YEAR_HOURS, "y", hours // 24 % 365, "d")
+    return f"{hours // _YEAR_HOURS}y"
+
+
+def _pair(large: int, unit: str, small: int, part: str) -> str:
+    return f"{large}{unit}{small}{part}" if small else f"{large}{unit}"
+
+
+def since(stamp: str | None) -> str:
+    """How long ago a time was, or "<unknown>"."""
+    moment = moment_of(stamp)
+    return UNKNOWN if moment is None else human(clock.now() - moment)
+
+
+def moment_of(stamp: Any) -> datetime | None:
+    """A time of an object, or None when it has none or it cannot be read."""
+    try:
+        return clock.parse(stamp) if isinstance(stamp, str) and stamp else None
+    except ValueError:
+        return None
+
+
+def age(obj: Object) -> str:
+    return since(obj["metadata"].get("creationTimestamp"))
+
+
+def labels(texts: Mapping[str, str] | None) -> str:
+    """`a=b,c=d`, or "<none>"."""
+    return ",".join(f"{key}={value}" for key, value in sorted(texts.items())) if texts else NONE
+
+
+NAME = Column("Name", name_of, format="name", description=NAME_TEXT)
+AGE = Column("Age", age, description=AGE_TEXT)
+
+
+_STEP = re.compile(r"\.([A-Za-z0-9_-]+)|\[(-?[0-9]+):\]")
+
+
+def path(expression: str) -> Callable[[Object], Any]:
+    """A reader of the JSON paths that printer columns use: `.a.b` and `[-1:]`. None where the path leads nowhere."""
+    steps: list[str | int] = [field or int(index) for field, index in _STEP.findall(expression)]
+    if "".join(match.group() for match in _STEP.finditer(expression)) != expression:
+        raise ValueError(f"not a path that columns use: {expression}")
+
+    def read(obj: Object) -> Any:
+        found: Any = obj
+        for step in steps:
+            if isinstance(step, int):
+                found = found[step] if isinstance(found, list) and found else None
+            else:
+                found = found.get(step) if isinstance(found, dict) else None
+        return found
+
+    return read
+
+
+def custom_column(definition: Mapping[str, Any]) -> Column:
+    """A column of a custom kind, from its `additionalPrinterColumns` entry."""
+    read, kind = path(definition["jsonPath"]), definition["type"]
+
+    def cell(obj: Object) -> Any:
+        value = read(obj)
+        if value is None:
+            return None
+        if kind == "date":
+            return since(value) if moment_of(value) else "<invalid>"
+        if kind == "string":
+            return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+        return value
+
+    text = definition.get("description") or f"Custom resource definition column (in JSONPath format): {definition['jsonPath']}"
+    return Column(definition["name"], cell, kind, definition.get("format", ""), definition.get("priority", 0), text)

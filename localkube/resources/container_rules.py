@@ -1,0 +1,178 @@
+"""What a container of a pod, or of a template, must be; every refusal is worded and ordered as a real server does."""
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+from localkube import quantities
+from localkube.errors import Cause, required, unsupported
+from localkube.resources import names
+from localkube.resources.causes import absent, duplicate, invalid
+
+PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
+SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+
+_FIELD = re.compile(
+    r"metadata\.(?:name|namespace|uid|labels\['[^']+'\]|annotations\['[^']+'\])"
+    r"|spec\.(?:nodeName|serviceAccountName)|status\.(?:hostIP|hostIPs|podIP|podIPs)"
+)
+
+
+def check_container(container: dict[str, Any], field: str, volumes: Collection[str]) -> list[Cause]:
+    """What is wrong with one container, whose mounts may name `volumes`."""
+    causes = check_name(container.get("name"), f"{field}.name")
+    image = container.get("image") or ""
+    if not image:
+        causes.append(required(f"{field}.image"))
+    elif image.strip() != image:
+        causes.append(invalid(f"{field}.image", image, "must not have leading or trailing whitespace"))
+    policy = container.get("terminationMessagePolicy") or "File"
+    if policy not in MESSAGE_POLICIES:
+        causes.append(unsupported(f"{field}.terminationMessagePolicy", policy, MESSAGE_POLICIES))
+    causes += _check_ports(container.get("ports") or [], f"{field}.ports")
+    causes += _check_env(container.get("env") or [], f"{field}.env")
+    causes += _check_mounts(container.get("volumeMounts") or [], f"{field}.volumeMounts", volumes)
+    policy = container.get("imagePullPolicy") or ""
+    if policy and policy not in PULL_POLICIES:
+        causes.append(unsupported(f"{field}.imagePullPolicy", policy, PULL_POLICIES))
+    return causes + check_resources(container.get("resources") or {}, f"{field}.resources")
+
+
+def check_name(name: str | None, field: str) -> list[Cause]:
+    """A DNS label that has to be there: the name of a container or volume."""
+    if not name:
+        return [required(field)]
+    return [invalid(field, name, text) for text in names.label(name)]
+
+
+def _check_ports(ports: list[dict[str, Any]], field: str) -> list[Cause]:
+    causes, seen = [], set()
+    for index, port in enumerate(ports):
+        at = f"{field}[{index}]"
+        name = port.get("name")
+        if name:
+            wrong = names.port(name)
+            causes += [invalid(f"{at}.name", name, text) for text in wrong]
+            if not wrong and name in seen:
+                causes.append(duplicate(f"{at}.name", name))
+            seen.add(name)
+        if not port.get("containerPort"):
+            causes.append(required(f"{at}.containerPort"))
+        else:
+            causes += check_port(port["containerPort"], f"{at}.containerPort")
+        if port.get("hostPort"):
+            causes += check_port(port["hostPort"], f"{at}.hostPort")
+        protocol = port.get("protocol") or ""
+        if not protocol:
+            causes.append(required(f"{at}.protocol"))
+        elif protocol not in PROTOCOLS:
+            causes.append(unsupported(f"{at}.protocol", protocol, PROTOCOLS))
+    return causes
+
+
+def check_port(number: int, field: str) -> list[Cause]:
+    return [] if 1 <= number <= 65535 else [invalid(field, number, "must be between 1 and 65535, inclusive")]
+
+
+def _check_env(variables: list[dict[str, Any]], field: str) -> list[Cause]:
+    causes = []
+    for index, variable in enumerate(variables):
+        at = f"{field}[{index}]"
+        name = variable.get("name") or ""
+        if not name:
+            causes.append(required(f"{at}.name"))
+        else:
+            causes += [invalid(f"{at}.name", name, text) for text in names.environment(name)]
+        if variable.get("valueFrom") is not None:
+            causes += _check_source(variable["valueFrom"], variable.get("value"), f"{at}.valueFrom")
+    return causes
+
+
+def _check_source(source: dict[str, Any], value: str | None, field: str) -> list[Cause]:
+    given = [kind for kind in SOURCES if source.get(kind) is not None]
+    causes = []
+    if not given:
+        text = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        causes.append(invalid(field, "", text))
+    elif value:
+        causes.append(invalid(field, "", "may not be specified when `value` is not empty"))
+    if len(given) > 1:
+        causes.append(invalid(field, "", "may not have more than one field specified at a time"))
+    for kind in ("configMapKeyRef", "secretKeyRef"):
+        if kind in given and not source[kind].get("key"):
+            causes.append(required(f"{field}.{kind}.key"))
+    if "fieldRef" in given:
+        path = source["fieldRef"].get("fieldPath") or ""
+        if not path:
+            causes.append(required(f"{field}.fieldRef.fieldPath"))
+        elif not _FIELD.fullmatch(path):
+            causes.append(invalid(f"{field}.fieldRef.fieldPath", path, f"error converting fieldPath: field label not supported: {path}"))
+    return causes
+
+
+def _check_mounts(mounts: list[dict[str, Any]], field: str, volumes: Collection[str]) -> list[Cause]:
+    causes, seen = [], set()
+    for index, mount in enumerate(mounts):
+        at = f"{field}[{index}]"
+        name, path = mount.get("name") or "", mount.get("mountPath") or ""
+        if not name:
+            causes.append(required(f"{at}.name"))
+        elif name not in volumes:
+            causes.append(absent(f"{at}.name", name))
+        if not path:
+            causes.append(required(f"{at}.mountPath"))
+        elif path in seen:
+            causes.append(invalid(f"{at}.mountPath", path, "must be unique"))
+        seen.add(path)
+        below = mount.get("subPath") or ""
+        if below.startswith("/"):
+            causes.append(invalid(f"{at}.subPath", below, "must be a relative path"))
+        elif ".." in below.split("/"):
+            causes.append(invalid(f"{at}.subPath", below, "must not contain '..'"))
+    return causes
+
+
+def check_resources(resources: dict[str, Any], field: str) -> list[Cause]:
+    """Limits and requests: known names, no negative amounts, a request within its limit, and equal to it for what cannot be shared."""
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    causes = []
+    for part, amounts in (("limits", limits), ("requests", requests)):
+        for name, amount in amounts.items():
+            causes += _check_amount(name, amount, f"{field}.{part}[{name}]")
+    for name, amount in requests.items():
+        if name not in limits:
+            if _is_exclusive(name):
+                causes.append(required(f"{field}.limits", "Limit must be set for non overcommitable resources"))
+            continue
+        limit = quantities.parse(limits[name])
+        shown = quantities.canonical(amount), quantities.canonical(limits[name])
+        if _is_exclusive(name) and quantities.parse(amount) != limit:
+            causes.append(invalid(f"{field}.requests", shown[0], f"must be equal to {name} limit of {shown[1]}"))
+        elif quantities.parse(amount) > limit:
+            causes.append(invalid(f"{field}.requests", shown[0], f"must be less than or equal to {name} limit of {shown[1]}"))
+    return causes
+
+
+def _check_amount(name: str, amount: Any, field: str) -> list[Cause]:
+    causes = [invalid(field, name, text) for text in names.qualified(name)]
+    if "/" not in name and not causes and name not in STANDARD_RESOURCES and not name.startswith("hugepages-"):
+        causes.append(invalid(field, name, "must be a standard resource type or fully qualified"))
+        causes.append(invalid(field, name, "must be a standard resource for containers"))
+    parsed, shown = quantities.parse(amount), quantities.canonical(amount)
+    if parsed < 0:
+        causes.append(invalid(field, shown, "must be greater than or equal to 0"))
+    if _is_extended(name) and parsed != parsed.to_integral_value():
+        causes.append(invalid(field, shown, "must be an integer"))
+    return causes
+
+
+def _is_extended(name: str) -> bool:
+    return "/" in name and "kubernetes.io/" not in name
+
+
+def _is_exclusive(name: str) -> bool:
+    """What cannot be promised twice: devices and huge pages."""
+    return _is_extended(name) or name.startswith("hugepages-")

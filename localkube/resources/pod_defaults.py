@@ -1,0 +1,177 @@
+"""What a real server adds to a pod, or to a pod template, that leaves things out. The source is the recorded `pod/create` answer."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from localkube import clock, quantities
+from localkube.metadata import Object
+
+FILE_MODE = 0o644
+
+PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+
+LOST_NODE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+LOST_NODE_SECONDS = 300
+
+
+def fill_pod(pod: Object) -> None:
+    """The defaults of a whole pod: its spec, what admission adds, and the first status when it has none."""
+    spec = pod.setdefault("spec", {})
+    fill_spec(spec)
+    for container in containers(spec):
+        _request_the_limits(container["resources"])
+    spec.setdefault("enableServiceLinks", True)
+    spec.setdefault("serviceAccountName", spec.get("serviceAccount") or "default")
+    spec["serviceAccount"] = spec["serviceAccountName"]
+    _tolerate_lost_nodes(spec)
+    if not spec.get("priorityClassName"):
+        spec.setdefault("priority", 0)
+    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    if not pod.get("status"):
+        pod["status"] = _first_status(spec)
+
+
+def fill_spec(spec: dict[str, Any]) -> None:
+    """The defaults that a pod and a template share."""
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    spec.setdefault("securityContext", {})
+    spec.setdefault("schedulerName", "default-scheduler")
+    for container in containers(spec):
+        _fill_container(container, host_network=bool(spec.get("hostNetwork")))
+    for volume in spec.get("volumes") or ():
+        _fill_volume(volume)
+    if "overhead" in spec:
+        spec["overhead"] = canonical(spec["overhead"])
+
+
+def containers(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The init containers and the containers of a spec."""
+    yield from spec.get("initContainers") or ()
+    yield from spec.get("containers") or ()
+
+
+def canonical(amounts: dict[str, Any]) -> dict[str, str]:
+    """The same amounts, each quantity in its canonical form."""
+    return {name: quantities.canonical(amount) for name, amount in amounts.items()}
+
+
+def quality(spec: dict[str, Any]) -> str:
+    """The quality-of-service class: Guaranteed when every container's limits are its requests, BestEffort when there are none at all."""
+    guaranteed, anything = True, False
+    for container in containers(spec):
+        resources = container.get("resources") or {}
+        limits, requests = _compute(resources.get("limits")), _compute(resources.get("requests"))
+        anything = anything or bool(limits or requests)
+        if set(limits) != {"cpu", "memory"} or requests != limits:
+            guaranteed = False
+    if not anything:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _compute(amounts: dict[str, Any] | None) -> dict[str, Any]:
+    parsed = {name: quantities.parse(amount) for name, amount in (amounts or {}).items() if name in ("cpu", "memory")}
+    return {name: amount for name, amount in parsed.items() if amount}
+
+
+def _first_status(spec: dict[str, Any]) -> dict[str, Any]:
+    status: dict[str, Any] = {"phase": "Pending", "qosClass": quality(spec)}
+    if spec.get("schedulingGates"):
+        status["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "lastProbeTime": None,
+                "lastTransitionTime": clock.stamp(),
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }
+        ]
+    return status
+
+
+def _request_the_limits(resources: dict[str, Any]) -> None:
+    for name, amount in (resources.get("limits") or {}).items():
+        resources.setdefault("requests", {}).setdefault(name, amount)
+
+
+def _tolerate_lost_nodes(spec: dict[str, Any]) -> None:
+    tolerations = spec.setdefault("tolerations", [])
+    for key in LOST_NODE:
+        if not any(
+            toleration.get("key") in (key, None, "") and toleration.get("effect") in ("NoExecute", None, "") for toleration in tolerations
+        ):
+            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": LOST_NODE_SECONDS})
+
+
+def _fill_container(container: dict[str, Any], *, host_network: bool) -> None:
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    if container.get("image"):
+        container.setdefault("imagePullPolicy", "Always" if _is_latest(container["image"]) else "IfNotPresent")
+    resources = container.setdefault("resources", {})
+    for part in ("limits", "requests"):
+        if part in resources:
+            resources[part] = canonical(resources[part])
+    for port in container.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+        if host_network and "containerPort" in port:
+            port.setdefault("hostPort", port["containerPort"])
+    for variable in container.get("env") or ():
+        source = variable.get("valueFrom") or {}
+        _fill_field(source.get("fieldRef"))
+        if source.get("resourceFieldRef") is not None:
+            source["resourceFieldRef"]["divisor"] = quantities.canonical(source["resourceFieldRef"].get("divisor", "0"))
+    for probe in (container[kind] for kind in PROBES if container.get(kind)):
+        _fill_probe(probe)
+    for hook in (container.get("lifecycle") or {}).values():
+        if isinstance(hook, dict):
+            _fill_http(hook.get("httpGet"))
+
+
+def _is_latest(image: str) -> bool:
+    """Whether an image asks for "latest", by tag or by naming neither tag nor digest."""
+    if "@" in image:
+        return False
+    tag = image.rpartition("/")[2].partition(":")[2]
+    return tag in ("", "latest")
+
+
+def _fill_probe(probe: dict[str, Any]) -> None:
+    probe |= {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3} | probe
+    _fill_http(probe.get("httpGet"))
+    if probe.get("grpc") is not None:
+        probe["grpc"].setdefault("service", "")
+
+
+def _fill_http(request: dict[str, Any] | None) -> None:
+    if request is not None:
+        request.setdefault("path", "/")
+        request.setdefault("scheme", "HTTP")
+
+
+def _fill_field(reference: dict[str, Any] | None) -> None:
+    if reference is not None:
+        reference.setdefault("apiVersion", "v1")
+
+
+def _fill_volume(volume: dict[str, Any]) -> None:
+    sources = [source for source in volume if source != "name"]
+    if not sources:
+        volume["emptyDir"] = {}
+    for kind in ("secret", "configMap", "downwardAPI", "projected"):
+        if volume.get(kind) is not None:
+            volume[kind].setdefault("defaultMode", FILE_MODE)
+    if volume.get("hostPath") is not None:
+        volume["hostPath"].setdefault("type", "")
+    if (volume.get("emptyDir") or {}).get("sizeLimit") is not None:
+        volume["emptyDir"]["sizeLimit"] = quantities.canonical(volume["emptyDir"]["sizeLimit"])
+    for item in (volume.get("downwardAPI") or {}).get("items") or ():
+        _fill_field(item.get("fieldRef"))
+    for source in (volume.get("projected") or {}).get("sources") or ():
+        for item in (source.get("downwardAPI") or {}).get("items") or ():
+            _fill_field(item.get("fieldRef"))
+        if source.get("serviceAccountToken") is not None:
+            source["serviceAccountToken"].setdefault("expirationSeconds", 3600)

@@ -1,0 +1,158 @@
+"""What a pod or a pod template must be, and what may change in a pod once it is there."""
+
+from typing import Any
+
+from localkube.errors import Cause, frozen, required, unsupported
+from localkube.metadata import Object, copied
+from localkube.resources import names
+from localkube.resources.affinity_rules import check_affinity
+from localkube.resources.causes import duplicate, invalid
+from localkube.resources.container_rules import check_container, check_name
+from localkube.resources.metadata_rules import check_labels
+
+RESTART_POLICIES = ("Always", "Never", "OnFailure")
+DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
+OPERATORS = ("Equal", "Exists")
+
+CHANGES = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+
+
+def check_pod(pod: Object, old: Object | None) -> list[Cause]:
+    """Everything wrong with a pod; of an update, also what may not change."""
+    causes = check_spec(pod["spec"], "spec")
+    return causes if old is None else causes + _check_changes(pod["spec"], old["spec"])
+
+
+def check_spec(spec: dict[str, Any], field: str) -> list[Cause]:
+    """Everything wrong with the spec of a pod or of a template, after defaults."""
+    volumes, causes = _check_volumes(spec.get("volumes") or [], f"{field}.volumes")
+    mains, inits = spec.get("containers") or [], spec.get("initContainers") or []
+    seen: set[str] = set()
+    if not mains:
+        causes.append(required(f"{field}.containers"))
+    for part, listed in (("containers", mains), ("initContainers", inits)):
+        for index, container in enumerate(listed):
+            at = f"{field}.{part}[{index}]"
+            causes += check_container(container, at, volumes)
+            name = container.get("name")
+            if name and name in seen:
+                causes.append(duplicate(f"{at}.name", name))
+            seen.add(name or "")
+    return causes + _check_choices(spec, field)
+
+
+def _check_choices(spec: dict[str, Any], field: str) -> list[Cause]:
+    causes = []
+    if spec.get("restartPolicy") not in RESTART_POLICIES:
+        causes.append(unsupported(f"{field}.restartPolicy", spec.get("restartPolicy") or "", RESTART_POLICIES))
+    if spec.get("dnsPolicy") not in DNS_POLICIES:
+        causes.append(unsupported(f"{field}.dnsPolicy", spec.get("dnsPolicy") or "", DNS_POLICIES))
+    causes += check_labels(spec.get("nodeSelector"), f"{field}.nodeSelector")
+    for part, rule in (("serviceAccountName", names.subdomain), ("nodeName", names.subdomain), ("priorityClassName", names.subdomain)):
+        value = spec.get(part)
+        if value:
+            causes += [invalid(f"{field}.{part}", value, text) for text in rule(value)]
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline < 2**31:
+        causes.append(invalid(f"{field}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive"))
+    for part in ("hostname", "subdomain"):
+        value = spec.get(part)
+        if value:
+            causes += [invalid(f"{field}.{part}", value, text) for text in names.label(value)]
+    grace = spec.get("terminationGracePeriodSeconds") or 0
+    if grace < 0 and grace != -1:
+        causes.append(invalid(f"{field}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"))
+    causes += check_affinity(spec.get("affinity"), f"{field}.affinity")
+    return causes + _check_tolerations(spec.get("tolerations") or [], f"{field}.tolerations")
+
+
+def _check_tolerations(tolerations: list[dict[str, Any]], field: str) -> list[Cause]:
+    causes = []
+    for index, toleration in enumerate(tolerations):
+        at = f"{field}[{index}]"
+        key, operator, effect = toleration.get("key"), toleration.get("operator") or "Equal", toleration.get("effect")
+        if key:
+            causes += [invalid(f"{at}.key", key, text) for text in names.qualified(key)]
+        elif operator != "Exists":
+            causes.append(
+                invalid(
+                    f"{at}.operator", operator, 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+                )
+            )
+        if operator not in OPERATORS:
+            causes.append(unsupported(f"{at}.operator", operator, OPERATORS))
+        elif operator == "Exists" and toleration.get("value"):
+            causes.append(invalid(f"{at}.operator", toleration["value"], "value must be empty when `operator` is 'Exists'"))
+        if effect and effect not in EFFECTS:
+            causes.append(unsupported(f"{at}.effect", effect, EFFECTS))
+        if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+            causes.append(invalid(f"{at}.effect", effect or "", "effect must be 'NoExecute' when `tolerationSeconds` is set"))
+    return causes
+
+
+def _check_volumes(volumes: list[dict[str, Any]], field: str) -> tuple[set[str], list[Cause]]:
+    """The names of the volumes, and what is wrong with them."""
+    seen: set[str] = set()
+    causes = []
+    for index, volume in enumerate(volumes):
+        at = f"{field}[{index}]"
+        name = volume.get("name") or ""
+        wrong = check_name(name, f"{at}.name")
+        causes += wrong
+        if not wrong and name in seen:
+            causes.append(duplicate(f"{at}.name", name))
+        seen.add(name)
+        causes += _check_volume(volume, at)
+    return seen, causes
+
+
+def _check_volume(volume: dict[str, Any], field: str) -> list[Cause]:
+    kinds = [kind for kind in volume if kind != "name"]
+    causes = [frozen(f"{field}.{kind}", "may not specify more than 1 volume type") for kind in kinds[1:]]
+    if kinds[:1] == ["hostPath"] and not (volume["hostPath"] or {}).get("path"):
+        causes.append(required(f"{field}.hostPath.path"))
+    if kinds[:1] == ["configMap"] and not (volume["configMap"] or {}).get("name"):
+        causes.append(required(f"{field}.configMap.name"))
+    if kinds[:1] == ["secret"] and not (volume["secret"] or {}).get("secretName"):
+        causes.append(required(f"{field}.secret.secretName"))
+    return causes
+
+
+def _check_changes(new: dict[str, Any], old: dict[str, Any]) -> list[Cause]:
+    if new == old:
+        return []
+    allowed = copied(new)
+    for part in ("containers", "initContainers"):
+        before = old.get(part) or []
+        if len(before) != len(allowed.get(part) or []):
+            return [frozen("spec." + part, "pod updates may not add or remove containers")]
+        for container, was in zip(allowed.get(part) or [], before, strict=True):
+            container["image"] = was.get("image")
+    for part, may in (
+        ("activeDeadlineSeconds", _may_shorten(new, old)),
+        ("tolerations", all(one in (new.get("tolerations") or []) for one in old.get("tolerations") or [])),
+        ("terminationGracePeriodSeconds", _is_first_grace(new, old)),
+        # The scheduler is one of our own parts and binds with an update; on a real cluster that is the binding subresource.
+        ("nodeName", not old.get("nodeName")),
+        ("schedulingGates", all(one in (old.get("schedulingGates") or []) for one in new.get("schedulingGates") or [])),
+    ):
+        if may:
+            allowed.pop(part, None)
+            if part in old:
+                allowed[part] = old[part]
+    changed = sorted(part for part in allowed.keys() | old.keys() if allowed.get(part) != old.get(part))
+    return [frozen("spec", f"{CHANGES}\n  changed: {', '.join(changed)}")] if changed else []
+
+
+def _may_shorten(new: dict[str, Any], old: dict[str, Any]) -> bool:
+    after, before = new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
+    return after is not None and (before is None or after <= before)
+
+
+def _is_first_grace(new: dict[str, Any], old: dict[str, Any]) -> bool:
+    return (old.get("terminationGracePeriodSeconds") or 0) < 0 and new.get("terminationGracePeriodSeconds") == 1

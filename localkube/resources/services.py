@@ -1,0 +1,131 @@
+"""Services: what gives a training job's pods their stable names."""
+
+from typing import Any
+
+from localkube.errors import Cause, required, unsupported
+from localkube.metadata import Object
+from localkube.resources import cells, names
+from localkube.resources.causes import duplicate, immutable, invalid
+from localkube.resources.cells import AGE, NAME, NONE
+from localkube.resources.container_rules import PROTOCOLS, check_port
+from localkube.resources.fields import text
+from localkube.resources.resource import STATUS, Column, Resource
+
+TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+AFFINITIES = ("ClientIP", "None")
+
+HEADLESS = "None"
+ADDRESS = "127.0.0.1"
+"""Every service's cluster address: all pods share this machine's network, so a service's port is its pod's."""
+
+
+def fill_service(service: Object) -> None:
+    spec = service.setdefault("spec", {})
+    spec.setdefault("type", "ClusterIP")
+    spec.setdefault("sessionAffinity", "None")
+    for port in spec.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+        port.setdefault("targetPort", port.get("port", 0))
+    if spec["type"] != "ExternalName":
+        spec.setdefault("clusterIP", ADDRESS)
+        spec.setdefault("clusterIPs", [spec["clusterIP"]])
+        spec.setdefault("ipFamilies", ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+    service.setdefault("status", {"loadBalancer": {}})
+
+
+def check_service(service: Object, old: Object | None) -> list[Cause]:
+    spec = service["spec"]
+    causes = _check_ports(spec)
+    if spec["type"] not in TYPES:
+        causes.append(unsupported("spec.type", spec["type"], TYPES))
+    if spec["sessionAffinity"] not in AFFINITIES:
+        causes.append(unsupported("spec.sessionAffinity", spec["sessionAffinity"], AFFINITIES))
+    if spec["type"] == "ExternalName" and not spec.get("externalName"):
+        causes.append(required("spec.externalName"))
+    for key, value in (spec.get("selector") or {}).items():
+        causes += [invalid("spec.selector", key, wrong) for wrong in names.qualified(key)]
+        causes += [invalid("spec.selector", value, wrong) for wrong in names.label_value(value)]
+    if old is not None and spec["type"] == old["spec"].get("type") != "ExternalName":
+        address = old["spec"].get("clusterIP")
+        if address and spec.get("clusterIP") != address:
+            causes.append(immutable("spec.clusterIPs[0]", [spec.get("clusterIP")]))
+    return causes
+
+
+def _check_ports(spec: dict[str, Any]) -> list[Cause]:
+    ports = spec.get("ports") or []
+    if not ports and spec.get("clusterIP") != HEADLESS and spec.get("type") != "ExternalName":
+        return [required("spec.ports")]
+    causes, seen, numbers = [], set(), set()
+    for index, port in enumerate(ports):
+        at = f"spec.ports[{index}]"
+        name, number = port.get("name") or "", port.get("port") or 0
+        if not name and len(ports) > 1:
+            causes.append(required(f"{at}.name"))
+        elif name:
+            causes += [invalid(f"{at}.name", name, wrong) for wrong in names.label(name)]
+            if name in seen:
+                causes.append(duplicate(f"{at}.name", name))
+        causes += check_port(number, f"{at}.port")
+        if port["protocol"] not in PROTOCOLS:
+            causes.append(unsupported(f"{at}.protocol", port["protocol"], PROTOCOLS))
+        target = port.get("targetPort")
+        if isinstance(target, int):
+            causes += check_port(target, f"{at}.targetPort")
+        elif target:
+            causes += [invalid(f"{at}.targetPort", target, wrong) for wrong in names.port(target)]
+        if (port["protocol"], number) in numbers:
+            shown = f'{{"protocol":"{port["protocol"]}","port":{number}}}'
+            causes.append(Cause("FieldValueDuplicate", f"Duplicate value: {shown}", at))
+        seen.add(name)
+        numbers.add((port["protocol"], number))
+    return causes
+
+
+def _external(service: Object) -> str:
+    spec = service["spec"]
+    kind = spec.get("type")
+    if kind == "ExternalName":
+        return str(spec.get("externalName") or "")
+    given = list(spec.get("externalIPs") or ())
+    if kind == "LoadBalancer":
+        ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+        given = [one.get("ip") or one.get("hostname") or "" for one in ingress] + given
+        return ",".join(given) or "<pending>"
+    return ",".join(given) or NONE
+
+
+def _ports(service: Object) -> str:
+    shown = []
+    for port in service["spec"].get("ports") or ():
+        node = f":{port['nodePort']}" if port.get("nodePort") else ""
+        shown.append(f"{port.get('port')}{node}/{port.get('protocol', 'TCP')}")
+    return ",".join(shown) or NONE
+
+
+SERVICES = Resource(
+    "",
+    "v1",
+    "services",
+    "Service",
+    columns=(
+        NAME,
+        Column("Type", lambda service: service["spec"].get("type", "")),
+        Column("Cluster-IP", lambda service: service["spec"].get("clusterIP") or NONE),
+        Column("External-IP", _external),
+        Column("Port(s)", _ports),
+        AGE,
+        Column("Selector", lambda service: cells.labels(service["spec"].get("selector")), priority=1),
+    ),
+    short_names=("svc",),
+    categories=("all",),
+    subresources={"status": STATUS},
+    field_selectors={"spec.clusterIP": text("spec", "clusterIP"), "spec.type": text("spec", "type")},
+    schema="services",
+    defaults=fill_service,
+    validate=check_service,
+    generation=False,
+    returns_deleted=True,
+)

@@ -1,0 +1,45 @@
+"""The objects that scheduling starts from: KAI's default queues and priority classes."""
+
+from collections.abc import Sequence
+
+from localkube.metadata import Object
+from localkube.resources.priorities import SYSTEM_CLASSES
+
+QUEUE = "default-queue"
+PARENT_QUEUE = "default-parent-queue"
+
+PRIORITY_CLASS = "train"
+"""What a workload without a (known) priority class gets."""
+
+PRIORITY_CLASSES = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
+"""The classes of a KAI installation (engine facts 3.1)."""
+
+PREEMPTIBLE_BELOW = 100
+"""Work of a lower priority than this is preemptible unless it says otherwise (PodGroup CRD, `preemptibility`)."""
+
+
+def default_queues() -> Sequence[Object]:
+    """The two queues that a KAI installation starts with: no quota, no limit."""
+    resources = {word: {"quota": 0, "limit": -1, "overQuotaWeight": 1} for word in ("cpu", "gpu", "memory")}
+    return [
+        _queue(PARENT_QUEUE, {"resources": resources}),
+        _queue(QUEUE, {"parentQueue": PARENT_QUEUE, "resources": resources}),
+    ]
+
+
+def default_priority_classes() -> Sequence[Object]:
+    """PRIORITY_CLASSES, and those that every cluster has, as objects to create."""
+    return [
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+            "preemptionPolicy": "PreemptLowerPriority",
+        }
+        for name, value in {**SYSTEM_CLASSES, **PRIORITY_CLASSES}.items()
+    ]
+
+
+def _queue(name: str, spec: Object) -> Object:
+    return {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": name}, "spec": spec}

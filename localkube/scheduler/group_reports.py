@@ -1,0 +1,101 @@
+"""Tells PodGroups and Queues how things stand: scheduling conditions, resource counts and events."""
+
+from collections.abc import Mapping, Sequence
+
+from localkube import clock
+from localkube.metadata import Object, condition_of, labels_of, name_of
+from localkube.objects import Objects
+from localkube.recorder import Recorder
+from localkube.resources import PODGROUPS, QUEUES
+from localkube.scheduler.demand import Amounts, total
+from localkube.scheduler.groups import Group
+from localkube.scheduler.index import Key
+from localkube.scheduler.refusal import NOT_READY, Refusal, resource_list
+
+UNSCHEDULABLE = "UnschedulableOnNodePool"
+NODE_POOL_LABEL = "kai.scheduler/node-pool"
+DEFAULT_NODE_POOL = "default"
+
+
+COUNTED = ("requested", "allocated", "allocatedNonPreemptible", "childQueues")
+
+
+class GroupReports:
+    """Writes to PodGroups and Queues. `recorder` tells the events about PodGroups, which are KAI's and of type Normal."""
+
+    def __init__(self, objects: Objects, recorder: Recorder) -> None:
+        self._objects = objects
+        self._recorder = recorder
+        self._said: dict[Key, str] = {}
+
+    def group(self, group: Group, counts: Object, refusal: Refusal | None, *, begun: bool) -> None:
+        """Keep a PodGroup's counts and its scheduling condition: there while a gang finds no place, gone once some of it has one."""
+        stored = self._objects.find(PODGROUPS, group.namespace, group.name)
+        if stored is None:
+            return
+        explained = None if refusal is None or begun or refusal.reason == NOT_READY else refusal
+        status = stored.get("status") or {}
+        if (status.get("resourcesStatus") or {}) != counts or not _explains(status.get("schedulingConditions") or [], explained):
+
+            def change(pod_group: Object) -> None:
+                status = pod_group.setdefault("status", {})
+                status["resourcesStatus"] = counts
+                status["schedulingConditions"] = _conditions(pod_group, status.get("schedulingConditions") or [], explained)
+
+            stored = self._objects.modify(PODGROUPS, group.namespace, group.name, change, subresource="status")
+        self._tell(group, stored, refusal)
+
+    def queue(self, stored: Object, status: Object) -> None:
+        """Keep a Queue's counts."""
+        present = stored.get("status") or {}
+        if {key: present[key] for key in COUNTED if key in present} == status:
+            return
+
+        def change(queue: Object) -> None:
+            queue["status"] = {key: value for key, value in (queue.get("status") or {}).items() if key not in COUNTED} | status
+
+        self._objects.modify(QUEUES, "", name_of(stored), change, subresource="status")
+
+    def _tell(self, group: Group, stored: Object, refusal: Refusal | None) -> None:
+        """An event when the matter changed."""
+        if refusal is None:
+            self._said.pop(group.key, None)
+        elif self._said.get(group.key) != refusal.subject:
+            self._said[group.key] = refusal.subject
+            self._recorder.event(stored, "Normal", NOT_READY if refusal.reason == NOT_READY else "Unschedulable", refusal.message)
+
+
+def counts(placed: Sequence[Amounts], all_of_them: Sequence[Amounts], *, firm: bool) -> Object:
+    """A PodGroup's `resourcesStatus`, in cores, bytes and devices."""
+    allocated = resource_list(total(placed))
+    status = {"allocated": allocated, "allocatedNonPreemptible": allocated if firm else {}, "requested": resource_list(total(all_of_them))}
+    return {key: value for key, value in status.items() if value}
+
+
+def _explains(conditions: Sequence[Object], refusal: Refusal | None) -> bool:
+    present = condition_of(conditions, UNSCHEDULABLE)
+    if refusal is None or present is None:
+        return refusal is None and present is None
+    return present.get("message") == refusal.message and present.get("reasons") == [refusal.explanation()]
+
+
+def _conditions(pod_group: Object, conditions: Sequence[Object], refusal: Refusal | None) -> list[Object]:
+    """The conditions with ours changed, or removed when there is nothing to explain any more."""
+    others = [condition for condition in conditions if condition.get("type") != UNSCHEDULABLE]
+    if refusal is None or _explains(conditions, refusal):
+        return others if refusal is None else list(conditions)
+    before: Mapping[str, str] = condition_of(conditions, UNSCHEDULABLE) or {}
+    number = before.get("transitionID", "")
+    return [
+        *others,
+        {
+            "type": UNSCHEDULABLE,
+            "nodePool": labels_of(pod_group).get(NODE_POOL_LABEL, DEFAULT_NODE_POOL),
+            "status": "True",
+            "reason": "Unschedulable",
+            "message": refusal.message,
+            "reasons": [refusal.explanation()],
+            "transitionID": str(int(number) + 1 if number.isdigit() else 1),
+            "lastTransitionTime": clock.stamp(),
+        },
+    ]

@@ -1,0 +1,220 @@
+"""The gangs: which pods belong together, and the PodGroup objects that say so. The pod-grouper's work on the store."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from localkube import resources
+from localkube.errors import ApiError
+from localkube.metadata import Object, controller_of, name_of, uid_of
+from localkube.objects import Objects
+from localkube.resources import PODGROUPS, PODS
+from localkube.scheduler import defaults, grouping
+from localkube.scheduler.grouping import GroupingError
+from localkube.scheduler.index import Index, Key
+from localkube.scheduler.task import NAMES, Task
+
+T = TypeVar("T")
+
+DEPTH = 8
+"""How many owners above each other are followed."""
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """A gang. `fault` says why no PodGroup could be made of it; `members` are the uids of its unfinished pods."""
+
+    key: Key
+    name: str
+    """The name of its PodGroup."""
+    arrival: int
+    """Orders gangs that were made within the same second."""
+    owners: set[str] = field(default_factory=set)
+    """Uids of the direct owners of its pods."""
+    members: dict[str, None] = field(default_factory=dict)
+    fault: str = ""
+    queue: str = ""
+    min_member: int = 1
+    priority: int = 0
+    firm: bool = False
+    created: str = ""
+
+    @property
+    def namespace(self) -> str:
+        return self.key[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """The topmost owner of a pod: its uid, and the object if its kind is served here. `fault` where an owner is gone."""
+
+    uid: str
+    name: str
+    owner: Object | None = None
+    fault: str = ""
+
+
+class Groups:
+    """All gangs with unfinished pods."""
+
+    def __init__(self, objects: Objects, index: Index) -> None:
+        self._objects = objects
+        self._index = index
+        self._groups: dict[Key, Group] = {}
+        self._of: dict[str, Key] = {}
+        self._named: dict[Key, Key] = {}
+        self._made: list[Key] = []
+        self._arrivals = itertools.count()
+
+    def get(self, key: Key) -> Group | None:
+        return self._groups.get(key)
+
+    def of(self, uid: str) -> Group | None:
+        """The gang of a pod."""
+        key = self._of.get(uid)
+        return None if key is None else self._groups.get(key)
+
+    def uids(self) -> Iterable[str]:
+        """The pods of all gangs."""
+        return self._of
+
+    def waiting(self) -> Iterable[Key]:
+        """The gangs with pods that are not on a node."""
+        return [key for key, group in self._groups.items() if any(not self._index.tasks[uid].node for uid in group.members)]
+
+    def members(self, group: Group) -> Sequence[Task]:
+        return [self._index.tasks[uid] for uid in group.members]
+
+    def succeeded(self, group: Group) -> int:
+        """How many of its pods have ended well: they were there, so the gang does not wait for them again."""
+        records = (record for uid in group.owners for record in self._objects.store.owned(PODS.key, uid))
+        return sum(1 for record in records if record.fields.get("status.phase") == "Succeeded")
+
+    def refresh(self) -> dict[Key, Group]:
+        """Take in what changed since the last call and bring the PodGroups in line; gives the gangs that were concerned.
+
+        Those that have lost their last pod are among them, without members, for the last time.
+        """
+        index, dirty = self._index, dict[Key, None]()
+        # A PodGroup that was made in a pass that was not kept is made again.
+        dirty |= dict.fromkeys(self._named[at] for at in self._made if at in self._named and index.pod_group(*at) is None)
+        self._made.clear()
+        for uid in _taken(index.changed_pods):
+            dirty |= dict.fromkeys(self._move(uid))
+        dirty |= dict.fromkeys(key for key in _taken(index.changed_owners) if key in self._groups)
+        dirty |= dict.fromkeys(self._named[at] for at in _taken(index.changed_groups) if at in self._named)
+        if index.rules_changed:
+            dirty |= dict.fromkeys(self._groups)
+        concerned = {key: self._groups[key] for key in dirty}
+        for key, group in concerned.items():
+            if group.members:
+                self._settle(group)
+            else:
+                del self._groups[key]
+                del self._named[group.namespace, group.name]
+        return concerned
+
+    def _move(self, uid: str) -> Iterable[Key]:
+        """Put a changed pod into its gang and out of the one it was in; gives both."""
+        task, before = self._index.tasks.get(uid), self._of.pop(uid, None)
+        if before is not None:
+            self._groups[before].members.pop(uid, None)
+            yield before
+        if task is None or task.scheduler not in NAMES:
+            return
+        group = self._group_for(task)
+        group.members[uid] = None
+        if task.owner is not None:
+            group.owners.add(str(task.owner["uid"]))
+        self._of[uid] = group.key
+        yield group.key
+
+    def _group_for(self, task: Task) -> Group:
+        own = grouping.name(task.name, task.uid)
+        if task.owner is not None:
+            top = self._top(task)
+            key, name = (task.namespace, top.uid), grouping.name(top.name, top.uid)
+        elif task.group_name and task.group_name != own:
+            key, name = (task.namespace, f"PodGroup {task.group_name}"), task.group_name
+        else:
+            key, name = (task.namespace, task.uid), own
+        self._named[task.namespace, name] = key
+        return self._groups.setdefault(key, Group(key, name, next(self._arrivals)))
+
+    def _top(self, task: Task) -> Top:
+        """Follow the controllers upwards, as far as their kinds are served here."""
+        assert task.owner is not None
+        ref = task.owner
+        top = Top(str(ref["uid"]), str(ref["name"]))
+        for _ in range(DEPTH):
+            resource = resources.by_kind(str(ref.get("apiVersion")), str(ref.get("kind")))
+            if resource is None:
+                break
+            owner = self._objects.find(resource, task.namespace if resource.namespaced else "", str(ref["name"]))
+            if owner is None or uid_of(owner) != ref["uid"]:
+                return replace(top, fault=f'the owner of the pod, {ref.get("kind")} "{ref["name"]}", does not exist')
+            top = Top(uid_of(owner), name_of(owner), owner)
+            above = controller_of(owner)
+            if above is None:
+                break
+            ref = above
+        return top
+
+    def _settle(self, group: Group) -> None:
+        """Bring the PodGroup in line with the workload, and the gang with the PodGroup."""
+        sample = min(self.members(group), key=lambda task: task.rank)
+        try:
+            pod_group = self._pod_group(group, sample)
+        except GroupingError as error:
+            group.fault = str(error)
+            return
+        except ApiError as refusal:
+            if refusal.code >= 500:
+                raise
+            group.fault = f"the PodGroup could not be written: {refusal.message}"
+            return
+        spec = pod_group.get("spec") or {}
+        group.fault = ""
+        group.queue = str(spec.get("queue") or defaults.QUEUE)
+        group.min_member = int(spec.get("minMember") or 1)
+        group.priority = grouping.priority(str(spec.get("priorityClassName") or ""), self._index.classes)
+        group.firm = grouping.is_firm(str(spec.get("preemptibility") or ""), group.priority)
+        group.created = str(pod_group["metadata"].get("creationTimestamp", ""))
+
+    def _pod_group(self, group: Group, sample: Task) -> Object:
+        """The stored PodGroup, made or changed as needed. Raises GroupingError or ApiError."""
+        present = self._index.pod_group(group.namespace, group.name)
+        if sample.owner is None and group.key[1] != sample.uid:
+            if present is None:
+                raise GroupingError(f'PodGroup "{group.name}", which the pod names, does not exist')
+            return present
+        owner = None if sample.owner is None else self._owner(sample)
+        wanted = grouping.wanted(owner, sample, self._index.classes).spec()
+        if present is None:
+            self._made.append((group.namespace, group.name))
+            owner = owner or self._objects.get(PODS, sample.namespace, sample.name)
+            return self._objects.create(PODGROUPS, group.namespace, grouping.pod_group(group.name, group.namespace, owner, wanted))
+        spec = present.get("spec") or {}
+        # A workload keeps the queue it started in (KAI `podgroup/handler.go`).
+        wanted["queue"] = spec.get("queue") or wanted["queue"]
+        if all(spec.get(key) == value for key, value in wanted.items()):
+            return present
+
+        def change(obj: Object) -> None:
+            obj["spec"] = (obj.get("spec") or {}) | wanted
+
+        return self._objects.modify(PODGROUPS, group.namespace, group.name, change)
+
+    def _owner(self, sample: Task) -> Object:
+        """The workload; for one of a kind that is not served here, what its reference says. Raises GroupingError when it is gone."""
+        top, ref = self._top(sample), sample.owner or {}
+        if top.fault:
+            raise GroupingError(top.fault)
+        return top.owner or {"apiVersion": ref.get("apiVersion"), "kind": ref.get("kind"), "metadata": {"name": top.name, "uid": top.uid}}
+
+
+def _taken(changed: dict[T, None]) -> Sequence[T]:
+    taken = list(changed)
+    changed.clear()
+    return taken

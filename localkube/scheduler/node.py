@@ -1,0 +1,136 @@
+"""The node as the scheduler sees it: what it offers, and which pods it takes at all (taints, selectors, affinity)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from localkube.metadata import Object, labels_of, name_of
+from localkube.resources.gpu_sharing import GPU
+from localkube.scheduler import demand
+from localkube.scheduler.demand import Amounts
+
+GPU_MEMORY = "nvidia.com/gpu.memory"
+"""Label: the memory of each device, in MiB."""
+
+PODS = "pods"
+REPELLING = ("NoSchedule", "NoExecute")
+UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    name: str
+    allocatable: Amounts = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Object, ...] = ()
+    unschedulable: bool = False
+
+    @property
+    def devices(self) -> int:
+        return int(self.allocatable.get(GPU, 0))
+
+    @property
+    def device_memory(self) -> int | None:
+        """MiB of each device, when the node says."""
+        text = self.labels.get(GPU_MEMORY, "")
+        return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
+
+    @property
+    def pods(self) -> int | None:
+        """How many pods may run at once; None when the node sets no bound."""
+        return int(self.allocatable[PODS]) if PODS in self.allocatable else None
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Where a pod may run: the parts of its spec that choose among nodes."""
+
+    selector: Mapping[str, str]
+    terms: tuple[Object, ...] | None
+    """The required node affinity: one of these must hold; None when there is none."""
+    tolerations: tuple[Object, ...]
+
+
+def of_object(obj: Object) -> Node:
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    return Node(
+        name=name_of(obj),
+        allocatable={name: demand.number(value) for name, value in (status.get("allocatable") or {}).items()},
+        labels=labels_of(obj),
+        taints=tuple(spec.get("taints") or ()),
+        unschedulable=bool(spec.get("unschedulable")),
+    )
+
+
+def placing(pod: Object) -> Placing:
+    spec = pod["spec"]
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    return Placing(
+        selector=spec.get("nodeSelector") or {},
+        terms=None if required is None else tuple(required.get("nodeSelectorTerms") or ()),
+        tolerations=tuple(spec.get("tolerations") or ()),
+    )
+
+
+def repels(node: Node, pod: Placing) -> str | None:
+    """Why the node takes no such pod, in the words of the real scheduler; None when it does. Asked in the real one's order."""
+    if node.unschedulable and not _tolerated(UNSCHEDULABLE, pod.tolerations):
+        return "node(s) were unschedulable"
+    for taint in node.taints:
+        if taint.get("effect") in REPELLING and not _tolerated(taint, pod.tolerations):
+            return f"node(s) had untolerated taint {{{taint.get('key', '')}: {taint.get('value') or ''}}}"
+    chosen = all(node.labels.get(key) == value for key, value in pod.selector.items())
+    if not chosen or (pod.terms is not None and not any(_holds(term, node) for term in pod.terms)):
+        return "node(s) didn't match Pod's node affinity/selector"
+    return None
+
+
+def _tolerated(taint: Object, tolerations: Iterable[Object]) -> bool:
+    return any(_tolerates(toleration, taint) for toleration in tolerations)
+
+
+def _tolerates(toleration: Object, taint: Object) -> bool:
+    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
+        return False
+    # Without a key a toleration is for every taint, and only "Exists" allows that.
+    if toleration.get("key") and toleration["key"] != taint.get("key"):
+        return False
+    if toleration.get("operator", "Equal") == "Exists":
+        return True
+    return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")
+
+
+def _holds(term: Object, node: Node) -> bool:
+    """All of a term's expressions hold; a term without any holds never."""
+    expressions, names = term.get("matchExpressions") or (), term.get("matchFields") or ()
+    if not expressions and not names:
+        return False
+    return all(_matches(expression, node.labels) for expression in expressions) and all(
+        _matches(expression, {"metadata.name": node.name}) for expression in names
+    )
+
+
+def _matches(expression: Object, labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(expression.get("key", "")), expression.get("values") or []
+    match expression.get("operator"):
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt":
+            return _compares(value, values) > 0
+        case "Lt":
+            return _compares(value, values) < 0
+    return False
+
+
+def _compares(value: str | None, values: list[str]) -> int:
+    """Above 0 when the label's number is the larger, below 0 when it is the smaller; 0 also when one of them is no number."""
+    try:
+        return int(str(value)) - int(values[0])
+    except (ValueError, IndexError):
+        return 0

@@ -1,0 +1,87 @@
+"""Why a gang was not placed, and how amounts are written: in a sentence for people, in a status for programs."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from localkube import quantities
+from localkube.metadata import Object
+from localkube.scheduler.demand import CPU, MEMORY, Amounts
+
+OVER_LIMIT = "OverLimit"
+OVER_QUOTA = "NonPreemptibleOverQuota"
+NO_QUEUE = "QueueDoesNotExist"
+NO_ROOM = "Not enough resources for the workload"
+"""The reasons a PodGroup's scheduling condition gives, in KAI's words (engine facts 3.5)."""
+
+NOT_READY = "NotReady"
+"""Not a reason of that condition: a gang that still waits for pods has only an event."""
+
+BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """`subject` stays the same while only numbers in `message` move; `details` are the queue's numbers, if a queue refused."""
+
+    reason: str
+    subject: str
+    message: str
+    details: Object | None = None
+
+    def explanation(self) -> Object:
+        """An entry of `schedulingConditions[].reasons`."""
+        entry: Object = {"reason": self.reason, "message": self.message}
+        return entry if self.details is None else entry | {"details": {"queueDetails": self.details}}
+
+
+def plain(name: str, amount: Fraction) -> str:
+    """For people: `1.5` cores, `2.5Gi` of memory, `0.33` devices."""
+    if name not in (MEMORY, "ephemeral-storage") and not name.startswith("hugepages-"):
+        return _decimal(amount, 3)
+    unit = ""
+    for larger in BINARY:
+        if abs(amount) < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{_decimal(amount, 2)}{unit}"
+
+
+def quantity(name: str, amount: Fraction) -> str:
+    """A Kubernetes quantity in its canonical form; what is finer than a thousandth is rounded up, as the API does."""
+    thousandths = -(-amount.numerator * 1000 // amount.denominator)
+    return quantities.text(Decimal(thousandths) / 1000, binary=name == MEMORY)
+
+
+def resource_list(amounts: Amounts) -> Object:
+    """A ResourceList without zeros, in a stable order."""
+    return {name: quantity(name, amount) for name, amount in sorted(amounts.items()) if amount}
+
+
+def limit_text(queue: str, name: str, limit: Fraction, used: Fraction, wanted: Fraction) -> str:
+    """KAI's sentence for a limit that a workload would pass (`unschedule_info.go`)."""
+    title, unit, divisor = _words(name)
+    most, now, more = (f"{_decimal(value / divisor, 3)} {unit}" for value in (limit, used, wanted))
+    numbers = f"Limit is {most}, currently {now} allocated and workload requested {more}"
+    return f"{queue} quota has reached the allowable limit of {title}. {numbers}"
+
+
+def quota_text(queue: str, name: str, quota: Fraction, used: Fraction, wanted: Fraction) -> str:
+    """KAI's sentence for non-preemptible work beyond the quota (`unschedule_info.go`)."""
+    title, unit, divisor = _words(name)
+    share, now, more = (_decimal(value / divisor, 3) for value in (quota, used, wanted))
+    noun = title if title == unit else {CPU: title, MEMORY: f"{unit} {title}"}[name]
+    return (
+        f"Non-preemptible workload is over quota. Workload requested {more} {noun}, but {queue} quota is {share} {unit}, "
+        f"while {now} {unit} are already allocated for non-preemptible pods. Use a preemptible workload to go over quota."
+    )
+
+
+def _words(name: str) -> tuple[str, str, int]:
+    """What a queue's resource is called, its unit, and how many of our units are one of those."""
+    return {CPU: ("CPU cores", "cores", 1), MEMORY: ("memory", "GB", 10**9)}.get(name, ("GPUs", "GPUs", 1))
+
+
+def _decimal(amount: Fraction, digits: int) -> str:
+    text = f"{float(amount):.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

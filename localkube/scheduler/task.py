@@ -1,0 +1,141 @@
+"""A pod as the scheduler sees it: read once when the pod changes, so that a pass over thousands of them reads no JSON."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from localkube import options
+from localkube.metadata import Object, annotations_of, condition_of, controller_of, is_terminating, labels_of, name_of, namespace_of, uid_of
+from localkube.scheduler import demand, node
+from localkube.scheduler.demand import Amounts, BadDemand, Demand
+from localkube.scheduler.node import Placing
+
+DEFAULT = "default-scheduler"
+KAI = "kai-scheduler"
+NAMES = (DEFAULT, KAI)
+"""The schedulers that this one answers for. Any other name stands for one that is not here."""
+
+POD_GROUP = "pod-group-name"
+"""The annotation by which a pod names its PodGroup (KAI `common/constants`)."""
+
+REPLICA_TYPE = "training.kubeflow.org/replica-type"
+REPLICA_INDEX = "training.kubeflow.org/replica-index"
+LEADERS = ("master", "chief", "launcher")
+"""Replica types without which the others cannot begin: they are placed first."""
+
+NOTHING = Demand({}, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the pod's PodScheduled condition says now; all empty when it has none."""
+
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An unfinished pod. `fault` says why its demand cannot be read; `shape` is equal for pods that are alike to place."""
+
+    uid: str
+    namespace: str
+    name: str
+    created: str
+    scheduler: str
+    labels: Mapping[str, str]
+    priority_class: str
+    owner: Object | None
+    group_name: str
+    demand: Demand
+    fault: str
+    placing: Placing
+    shape: bytes
+    rank: tuple[bool, int, str]
+    gated: bool
+    terminating: bool
+    node: str
+    devices: tuple[int, ...]
+    told: Told
+
+    @property
+    def waits(self) -> bool:
+        """May be placed: it has no node, and is neither gated nor going away."""
+        return not (self.node or self.gated or self.terminating)
+
+    def charge(self, device_memory: int | None) -> Amounts:
+        return self.demand.charge(device_memory)
+
+
+def of_pod(pod: Object) -> Task:
+    """Read a pod. What its owner put wrong in quantities or annotations becomes `fault`, never an exception."""
+    spec, labels = pod["spec"], labels_of(pod)
+    asks, fault = NOTHING, ""
+    try:
+        asks = demand.of_pod(pod)
+    except BadDemand as error:
+        fault = str(error)
+    placing = node.placing(pod)
+    return Task(
+        uid=uid_of(pod),
+        namespace=namespace_of(pod),
+        name=name_of(pod),
+        created=str(pod["metadata"].get("creationTimestamp", "")),
+        scheduler=str(spec.get("schedulerName") or DEFAULT),
+        labels=labels,
+        priority_class=str(spec.get("priorityClassName") or ""),
+        owner=controller_of(pod),
+        group_name=annotations_of(pod).get(POD_GROUP, ""),
+        demand=asks,
+        fault=fault,
+        placing=placing,
+        shape=_shape(asks, placing),
+        rank=_rank(name_of(pod), labels),
+        gated=bool(spec.get("schedulingGates")),
+        terminating=is_terminating(pod),
+        node=str(spec.get("nodeName") or ""),
+        devices=_devices(annotations_of(pod).get(options.GPU_DEVICES, "")),
+        told=_told(pod),
+    )
+
+
+def alike(one: Task, other: Task) -> bool:
+    """The same but for what the condition says, which is the scheduler's own writing."""
+    return replace(one, told=other.told) == other
+
+
+def is_held(pod: Object) -> bool:
+    return annotations_of(pod).get(options.HOLD) == "true"
+
+
+def _shape(asks: Demand, placing: Placing) -> bytes:
+    share = asks.share
+    parts = [
+        sorted((name, str(amount)) for name, amount in asks.amounts.items()),
+        None if share is None else (share.devices, str(share.fraction), share.memory),
+        (dict(placing.selector), placing.terms, placing.tolerations),
+    ]
+    return msgspec.json.encode(parts, order="deterministic")
+
+
+def _rank(name: str, labels: Mapping[str, str]) -> tuple[bool, int, str]:
+    """Orders the members of a gang: leaders, then by replica index, then by name with its last number read as one."""
+    index = labels.get(REPLICA_INDEX, "")
+    if not index.isdigit():
+        tail = re.search(r"(\d{1,9})$", name)
+        index = tail.group() if tail else "0"
+    return labels.get(REPLICA_TYPE, "") not in LEADERS, int(index), name
+
+
+def _devices(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(",") if part.isascii() and part.isdigit())
+
+
+def _told(pod: Object) -> Told:
+    condition = condition_of((pod.get("status") or {}).get("conditions") or (), "PodScheduled")
+    if condition is None:
+        return Told()
+    return Told(str(condition.get("status", "")), str(condition.get("reason", "")), str(condition.get("message", "")))

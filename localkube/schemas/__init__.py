@@ -1,0 +1,99 @@
+"""What fields the objects of each kind have, of which type: loaded when first asked for, shared by everything that checks an object.
+
+Which values make sense is not here but in `resources`.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from localkube.errors import Cause
+from localkube.metadata import Object
+from localkube.schemas import builtin, notation
+from localkube.schemas.compiled import Node, compile_schema, fill, find_changes, find_errors, prune
+
+DATA = Path(__file__).parent / "data"
+
+_compiled: dict[int, Node] = {}
+
+
+class Schema:
+    """One kind's schema. `root` is plain JSON schema with every reference resolved; do not change it, its parts are shared."""
+
+    def __init__(self, root: dict[str, Any], *, custom: bool) -> None:
+        self.root = root
+        self.custom = custom
+        self.node = compile_schema(root, _compiled)
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether there are rules that a real server checks only once everything else is right."""
+        return self.node.guards
+
+    def prune(self, obj: Object) -> list[str]:
+        """Remove unknown fields, and nulls and empty lists that mean nothing, in place.
+
+        Gives the paths of the unknown fields in the order a real server names them: sorted for a custom kind, as written for the others.
+        """
+        unknown: list[str] = []
+        if not self.custom:
+            prune(self.node, obj, "", unknown, typed=True)
+            return unknown
+        if isinstance(obj, dict):
+            # Metadata is of the server's own types whatever the kind.
+            prune(self.node.props["metadata"], obj.get("metadata"), "metadata", unknown, typed=True)
+        prune(self.node, obj, "", unknown, typed=False)
+        return sorted(unknown)
+
+    def fill(self, obj: Object) -> None:
+        """Put the schema's own defaults where they are missing, in place."""
+        fill(self.node, obj)
+
+    def validate(self, obj: Object) -> list[Cause]:
+        """What the schema refuses, worded and ordered as a real server does (recorded in `errors/422-crd-schema`)."""
+        causes: list[Cause] = []
+        find_errors(self.node, obj, "", causes)
+        return causes
+
+    def forbidden_changes(self, old: Object, new: Object) -> list[Cause]:
+        """Immutable values that differ."""
+        causes: list[Cause] = []
+        find_changes(self.node, old, new, "", causes)
+        return causes
+
+
+@cache
+def load(name: str) -> Schema:
+    """The schema a resource names. Raises FileNotFoundError when there is none of that name."""
+    if name in builtin.KINDS:
+        return Schema(_resolve(builtin.KINDS[name]()), custom=False)
+    root = _resolve(_read(name))
+    root["properties"]["metadata"] = notation.OBJECT_META
+    return Schema(root, custom=True)
+
+
+@cache
+def definitions() -> dict[str, dict[str, Any]]:
+    """Names, scope, printer columns and subresources of the custom kinds, by plural name."""
+    found: dict[str, dict[str, Any]] = _read("definitions")
+    return found
+
+
+def _read(name: str) -> Any:
+    return json.loads((DATA / f"{name}.json").read_bytes())
+
+
+@cache
+def _shared(name: str) -> Any:
+    return _read(name)
+
+
+def _resolve(node: Any) -> Any:
+    """The same schema with references replaced; parts without any are kept as they are, so shared parts stay one object."""
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _shared(node["$ref"])
+    resolved = {key: _resolve(value) for key, value in node.items()}
+    return node if all(resolved[key] is node[key] for key in node) else resolved

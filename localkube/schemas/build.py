@@ -1,0 +1,93 @@
+"""Makes `data/` from the upstream CRD files: `python -m localkube.schemas.build DIRECTORY_OF_CRDS`.
+
+Descriptions are dropped. The pod template that every training kind embeds is kept once, in `pod-spec.json`, and referred to. To
+carry another kind, add its line to KINDS and run this again.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+DATA = Path(__file__).parent / "data"
+
+KINDS = {
+    "pytorchjobs": "kubeflow.org_v1_pytorchjobs.yaml",
+    "queues": "scheduling.run.ai_v2_queues.yaml",
+    "podgroups": "scheduling.run.ai_v2alpha2_podgroups.yaml",
+}
+"""Plural name to upstream file."""
+
+POD_SPEC_FROM = ("kubeflow.org_v1_pytorchjobs.yaml", ("spec", "pytorchReplicaSpecs", "*", "template", "spec"))
+"""Where the one pod spec is taken from; "*" stands for the values of a map."""
+
+REFERENCE = "$ref"
+
+
+def read(path: Path) -> dict[str, Any]:
+    crd: dict[str, Any] = yaml.load(path.read_text(), yaml.CSafeLoader)
+    return crd
+
+
+def strip(node: Any) -> Any:
+    """A copy without descriptions; a property that is called `description` stays, for its value is a schema and no text."""
+    if isinstance(node, dict):
+        return {key: strip(value) for key, value in node.items() if not (key == "description" and isinstance(value, str))}
+    return [strip(item) for item in node] if isinstance(node, list) else node
+
+
+def schema_of(crd: dict[str, Any]) -> dict[str, Any]:
+    stripped: dict[str, Any] = strip(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+    return stripped
+
+
+def refer(node: Any, shared: dict[str, Any]) -> Any:
+    """A copy in which every part that equals the shared pod spec is a reference to it."""
+    if node == shared:
+        return {REFERENCE: "pod-spec"}
+    if isinstance(node, dict):
+        return {key: refer(value, shared) for key, value in node.items()}
+    return [refer(item, shared) for item in node] if isinstance(node, list) else node
+
+
+def definition(crd: dict[str, Any]) -> dict[str, Any]:
+    """What the registry needs to know of a kind, without its schema."""
+    spec, version = crd["spec"], crd["spec"]["versions"][0]
+    return {
+        "group": spec["group"],
+        "version": version["name"],
+        "scope": spec["scope"],
+        "names": spec["names"],
+        "columns": strip(version.get("additionalPrinterColumns", [])),
+        "subresources": version.get("subresources", {}),
+    }
+
+
+def pod_spec(directory: Path) -> dict[str, Any]:
+    name, path = POD_SPEC_FROM
+    node = schema_of(read(directory / name))
+    for step in path:
+        node = node["additionalProperties"] if step == "*" else node["properties"][step]
+    return node
+
+
+def write(into: Path, name: str, content: Any) -> None:
+    (into / f"{name}.json").write_text(json.dumps(content, separators=(",", ":"), sort_keys=True) + "\n")
+
+
+def main(directory: Path, into: Path = DATA) -> None:
+    """Write every data file. `directory` holds the upstream files that KINDS names."""
+    shared = pod_spec(directory)
+    write(into, "pod-spec", shared)
+    crds = {plural: read(directory / name) for plural, name in KINDS.items()}
+    for plural, crd in crds.items():
+        write(into, plural, refer(schema_of(crd), shared))
+    write(into, "definitions", {plural: definition(crd) for plural, crd in crds.items()})
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m localkube.schemas.build DIRECTORY_OF_CRDS")
+    main(Path(sys.argv[1]))

@@ -1,0 +1,298 @@
+"""Label and field selectors: reading their text or object form, and matching. The grammar is apimachinery's `labels` and `fields`."""
+
+import re
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from localkube.errors import ApiError, bad_request
+
+MAX_LENGTH = 16_384
+"""Characters of a selector. A real server is bounded by its request line only."""
+
+Operator = Literal["in", "notin", "exists", "!", "gt", "lt"]
+
+_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_INT64 = re.compile(r"[+-]?[0-9]{1,19}")
+
+_NAME_RULE = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
+    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+_VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character "
+    "(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+_SUBDOMAIN_RULE = (
+    "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character "
+    r"(e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one label. `notin` also holds for an object without the label, as on a real server."""
+
+    key: str
+    operator: Operator
+    values: frozenset[str] = frozenset()
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        value = labels.get(self.key)
+        match self.operator:
+            case "in":
+                return value in self.values
+            case "notin":
+                return value not in self.values
+            case "exists":
+                return value is not None
+            case "!":
+                return value is None
+            case _:
+                return value is not None and self._compares(value)
+
+    def _compares(self, value: str) -> bool:
+        if not _INT64.fullmatch(value):
+            return False
+        (bound,) = self.values
+        return int(value) > int(bound) if self.operator == "gt" else int(value) < int(bound)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """All of its requirements must hold; without any it is empty and matches everything."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return not self.requirements
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return all(requirement.holds(labels) for requirement in self.requirements)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSelector:
+    """Terms of field, wanted value, and whether it must be equal (or must not)."""
+
+    terms: tuple[tuple[str, str, bool], ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return not self.terms
+
+    def matches(self, fields: Mapping[str, str]) -> bool:
+        """`fields` holds the object's value of each supported field; a missing one is the empty text."""
+        return all((fields.get(name, "") == value) is equal for name, value, equal in self.terms)
+
+    def exact(self, field: str) -> str | None:
+        """The value that `field` must have, or None when the selector leaves it open."""
+        return next((value for name, value, equal in self.terms if equal and name == field), None)
+
+
+def key_problem(key: str) -> str:
+    """What is wrong with a label key, in apimachinery's words (`IsQualifiedName`); "" when nothing is."""
+    prefix, slash, name = key.rpartition("/")
+    problems = []
+    if "/" in prefix:
+        return f"a qualified name {_NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+    if slash and not prefix:
+        problems.append("prefix part must be non-empty")
+    elif slash and len(prefix) > 253:
+        problems.append("prefix part must be no more than 253 bytes")
+    elif slash and not _SUBDOMAIN.fullmatch(prefix):
+        problems.append(_SUBDOMAIN_RULE)
+    if not name:
+        problems.append("name part must be non-empty")
+    elif len(name.encode()) > 63:
+        problems.append("name part must be no more than 63 bytes")
+    if not _NAME.fullmatch(name):
+        problems.append(f"name part {_NAME_RULE}")
+    return "; ".join(problems)
+
+
+def value_problem(value: str) -> str:
+    """What is wrong with a label value, in apimachinery's words (`IsValidLabelValue`); "" when nothing is."""
+    problems = []
+    if len(value.encode()) > 63:
+        problems.append("must be no more than 63 bytes")
+    if value and not _NAME.fullmatch(value):
+        problems.append(_VALUE_RULE)
+    return "; ".join(problems)
+
+
+def parse_labels(text: str) -> LabelSelector:
+    """Read the text form: `a=b, c!=d, e in (x,y), f notin (z), g, !h, i>1`. Raises ApiError 400."""
+    _bound(text)
+    return LabelSelector(tuple(_LabelParser(text).parse()))
+
+
+def parse_fields(text: str, supported: Container[str]) -> FieldSelector:
+    r"""Read the text form: `metadata.name=a,status.phase!=Running`; `\` escapes a comma, an equals sign and itself.
+
+    Raises ApiError 400, also for a field that is not in `supported`.
+    """
+    _bound(text)
+    terms = []
+    for term in sorted(re.findall(r"(?:\\.|[^,\\]|\\$)+", text, re.DOTALL)):
+        name, operator, value = _split_term(text, term)
+        terms.append((name, _unescape(value), operator != "!="))
+    for name, _, _ in terms:
+        if name not in supported:
+            raise bad_request(f"field label not supported: {name}")
+    return FieldSelector(tuple(terms))
+
+
+def from_label_selector(obj: Any) -> LabelSelector:
+    """Read a LabelSelector object (matchLabels, matchExpressions). Raises ApiError 400 for what is none."""
+    try:
+        found = [_requirement(key, "in", [value]) for key, value in (obj.get("matchLabels") or {}).items()]
+        for expression in obj.get("matchExpressions") or ():
+            found.append(_requirement(expression["key"], _operator(expression["operator"]), expression.get("values") or []))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise bad_request("not a label selector: wants matchLabels {KEY: VALUE} and matchExpressions [{key, operator, values}]") from error
+    return LabelSelector(tuple(found))
+
+
+def _bound(text: str) -> None:
+    if len(text) > MAX_LENGTH:
+        raise bad_request(f"the selector has {len(text)} characters, at most {MAX_LENGTH} are allowed")
+
+
+def _operator(word: str) -> Operator:
+    known: dict[str, Operator] = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+    if word not in known:
+        raise bad_request(f'"{word}" is not a valid label selector operator')
+    return known[word]
+
+
+def _requirement(key: str, operator: Operator, values: list[str]) -> Requirement:
+    """A checked requirement, as `labels.NewRequirement` checks it; its messages start where ours do."""
+    problems = []
+    if problem := key_problem(key):
+        problems.append(f'key: Invalid value: "{key}": {problem}')
+    if operator in ("in", "notin") and not values:
+        problems.append("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
+    if operator in ("exists", "!") and values:
+        problems.append(f"values: Invalid value: {sorted(values)}: values set must be empty for exists and does not exist")
+    for index, value in enumerate(sorted(values)):
+        if operator in ("gt", "lt") and not _INT64.fullmatch(value):
+            problems.append(f"values[{index}]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, the value must be an integer")
+        if problem := value_problem(value):
+            problems.append(f'values[{index}][{key}]: Invalid value: "{value}": {problem}')
+    if problems:
+        text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+        raise bad_request(f"unable to parse requirement: {text}")
+    return Requirement(key, operator, frozenset(values))
+
+
+_TOKEN = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+|$)")
+_SYMBOLS = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">"))
+_COMPARISONS: dict[str, Operator] = {"=": "in", "==": "in", "!=": "notin", ">": "gt", "<": "lt", "in": "in", "notin": "notin"}
+
+
+class _LabelParser:
+    """Recursive descent over the tokens; `labels/selector.go` is the model, refusals included. The empty token ends the text."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = _TOKEN.findall(text)
+        self.at = 0
+
+    def parse(self) -> list[Requirement]:
+        found: list[Requirement] = []
+        if self._peek() == "":
+            return found
+        if self._peek() != "!" and not self._is_word(self._peek()):
+            raise bad_request(f"found '{self._peek()}', expected: !, identifier, or 'end of string'")
+        while True:
+            found.append(self._parse_requirement())
+            word = self._next()
+            if word == "":
+                return found
+            if word != ",":
+                raise bad_request(f"found '{word}', expected: ',' or 'end of string'")
+            if self._peek() != "!" and not self._is_word(self._peek()):
+                raise bad_request(f"found '{self._peek()}', expected: identifier after ','")
+
+    def _parse_requirement(self) -> Requirement:
+        absent = self._peek() == "!"
+        if absent:
+            self._next()
+        key = self._next()
+        if not self._is_word(key):
+            raise self._refusal(key, "identifier")
+        if problem := key_problem(key):
+            raise bad_request(f'unable to parse requirement: <nil>: Invalid value: "{key}": {problem}')
+        if absent:
+            return Requirement(key, "!")
+        if self._peek() in ("", ","):
+            return Requirement(key, "exists")
+        word = self._next()
+        if word not in _COMPARISONS:
+            raise self._refusal(word, "in, notin, =, ==, !=, gt, lt")
+        values = self._parse_list() if word in ("in", "notin") else [self._parse_value()]
+        return _requirement(key, _COMPARISONS[word], values)
+
+    def _parse_value(self) -> str:
+        if self._peek() in ("", ","):
+            return ""
+        value = self._next()
+        if not self._is_word(value):
+            raise self._refusal(value, "identifier")
+        return value
+
+    def _parse_list(self) -> list[str]:
+        """The values in parentheses, each once; nothing between two commas is the empty value."""
+        word = self._next()
+        if word != "(":
+            raise bad_request(f"unable to parse requirement: found '{word}' expected: '('")
+        if self._peek() == ")":
+            self._next()
+            return []
+        values: set[str] = set()
+        while True:
+            values.add(self._next() if self._is_word(self._peek()) else "")
+            word = self._next()
+            if word == ")":
+                return sorted(values)
+            if word != ",":
+                raise self._refusal(word, "',' or ')'")
+
+    def _peek(self) -> str:
+        return str(self.tokens[self.at])
+
+    def _next(self) -> str:
+        word = self._peek()
+        self.at = min(self.at + 1, len(self.tokens) - 1)
+        return word
+
+    @staticmethod
+    def _is_word(word: str) -> bool:
+        return word != "" and word not in _SYMBOLS
+
+    @staticmethod
+    def _refusal(found: str, expected: str) -> ApiError:
+        return bad_request(f"unable to parse requirement: found '{found}', expected: {expected}")
+
+
+def _split_term(text: str, term: str) -> tuple[str, str, str]:
+    split = re.match(r"(.*?)(!=|==|=)(.*)", term, re.DOTALL)
+    if not split:
+        raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
+    name, operator, value = split.groups()
+    return name, operator, value
+
+
+def _unescape(value: str) -> str:
+    if "\\" not in value and "=" not in value:
+        return value
+    wrong = re.search(r"\\(?![\\,=]).?", re.sub(r"\\[\\,=]", "", value), re.DOTALL)
+    if wrong:
+        raise bad_request(f"invalid field selector: invalid escape sequence: {wrong[0]}")
+    if "=" in re.sub(r"\\[\\,=]", "", value):
+        raise bad_request("invalid field selector: unescaped character in value: =")
+    return re.sub(r"\\([\\,=])", r"\1", value)

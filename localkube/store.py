@@ -1,0 +1,353 @@
+"""Where objects live: all of them in memory as JSON bytes, each written through to SQLite before anybody hears of it.
+
+One thread uses a store. Every write raises the resource version by one, is committed, then recorded in a bounded history and told
+to the subscribers, in that order, so nobody is told of what a crash could take back. The history serves watches that start in the
+past and pages of a list that must show one moment. What an object means is not known here.
+"""
+
+import bisect
+import contextlib
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from localkube import errors
+from localkube.metadata import Object
+
+SCHEMA = (
+    # 1: the first layout
+    """
+    CREATE TABLE objects (
+        id INTEGER PRIMARY KEY, resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
+        rv INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE (resource, namespace, name)
+    );
+    CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+    INSERT INTO counters VALUES ('rv', 1);
+    """,
+)
+"""One script per schema version; a data directory of an older version is brought up by running those it lacks."""
+
+MAX_OBJECTS = 200_000
+MAX_BYTES = 2 << 30
+HISTORY_CHANGES = 10_000
+HISTORY_BYTES = 32 << 20
+CHECKPOINT_EVERY = 2.0
+CHECKPOINT_BYTES = 4 << 20
+"""How often, in seconds, and from which size on the write-ahead log is folded into the database, by a thread of its own: the
+fsync of it takes tens of milliseconds, which no request should wait for."""
+BACKSTOP_PAGES = 64_000
+"""Where a writer does it after all (256 MiB): a log that is written without a pause cannot be folded from beside."""
+
+
+Key = tuple[str, str]
+Index = Callable[[str, Object], Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """A stored object. `raw` is its JSON without kind and apiVersion, which every object of a resource shares."""
+
+    namespace: str
+    name: str
+    uid: str
+    rv: int
+    labels: Mapping[str, str]
+    fields: Mapping[str, str]
+    owners: tuple[str, ...]
+    raw: bytes
+
+    def object(self) -> Object:
+        """A fresh copy, the caller's to change; without kind and apiVersion."""
+        decoded: Object = msgspec.json.decode(self.raw)
+        return decoded
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """One write. The record of a DELETED is the last state under the resource version of the deletion."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    key: str
+    record: Record
+    previous: Record | None
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """The objects of one resource, in order, with what happened to them lately."""
+
+    floor: int
+    records: dict[Key, Record] = field(default_factory=dict)
+    order: list[Key] = field(default_factory=list)
+    owned: dict[str, dict[Key, None]] = field(default_factory=dict)
+    history: deque[Change] = field(default_factory=deque)
+    history_bytes: int = 0
+    subscribers: list[Callable[[Change], None]] = field(default_factory=list)
+
+    def place(self, at: Key, record: Record | None) -> None:
+        old = self.records.get(at)
+        if old is not None:
+            for uid in old.owners:
+                self.owned[uid].pop(at, None)
+                if not self.owned[uid]:
+                    del self.owned[uid]
+        if record is None:
+            del self.records[at]
+            del self.order[bisect.bisect_left(self.order, at)]
+            return
+        if old is None:
+            bisect.insort(self.order, at)
+        self.records[at] = record
+        for uid in record.owners:
+            self.owned.setdefault(uid, {})[at] = None
+
+    def remember(self, change: Change) -> None:
+        self.history.append(change)
+        self.history_bytes += len(change.record.raw)
+        while len(self.history) > HISTORY_CHANGES or self.history_bytes > HISTORY_BYTES:
+            gone = self.history.popleft()
+            self.history_bytes -= len(gone.record.raw)
+            self.floor = gone.record.rv
+
+
+class Store:
+    """Objects by resource key, namespace and name.
+
+    `index` gives the values that field selectors may ask for; it is called once per write. Raises `SchemaTooNew` when the file
+    was written by a later localkube.
+    """
+
+    def __init__(self, path: Path, index: Index) -> None:
+        self._index = index
+        self._shelves: dict[str, _Shelf] = {}
+        self._pending: list[Change] | None = None
+        self.count = 0
+        self.bytes = 0
+        self._db = sqlite3.connect(path, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute(f"PRAGMA wal_autocheckpoint={BACKSTOP_PAGES}")
+        self._migrate()
+        (self.rv,) = self._db.execute("SELECT value FROM counters WHERE name = 'rv'").fetchone()
+        self._load()
+        self._checkpoints = _Checkpoints(path)
+
+    def _migrate(self) -> None:
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if version > len(SCHEMA):
+            raise SchemaTooNew(version, len(SCHEMA))
+        for number, script in enumerate(SCHEMA[version:], version + 1):
+            self._db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")
+
+    def _load(self) -> None:
+        for resource, rv, data in self._db.execute("SELECT resource, rv, data FROM objects"):
+            record = self._record(resource, msgspec.json.decode(data), rv, data)
+            self._shelf(resource).place((record.namespace, record.name), record)
+            self.count += 1
+            self.bytes += len(data)
+
+    def _shelf(self, key: str) -> _Shelf:
+        shelf = self._shelves.get(key)
+        if shelf is None:
+            shelf = self._shelves[key] = _Shelf(floor=self.rv)
+        return shelf
+
+    def _record(self, key: str, obj: Object, rv: int, raw: bytes) -> Record:
+        metadata = obj["metadata"]
+        owners = tuple(ref["uid"] for ref in metadata.get("ownerReferences") or ())
+        namespace = metadata.get("namespace") or ""
+        return Record(namespace, metadata["name"], metadata["uid"], rv, metadata.get("labels") or {}, self._index(key, obj), owners, raw)
+
+    # Reading
+
+    def get(self, key: str, namespace: str, name: str) -> Record | None:
+        return self._shelf(key).records.get((namespace, name))
+
+    def list(self, key: str, namespace: str | None = None) -> Sequence[Record]:
+        """All records of a resource, or of one namespace of it, ordered by namespace and name."""
+        shelf = self._shelf(key)
+        if namespace is None:
+            return [shelf.records[at] for at in shelf.order]
+        start = bisect.bisect_left(shelf.order, (namespace, ""))
+        end = bisect.bisect_left(shelf.order, (namespace + "\0", ""))
+        return [shelf.records[at] for at in shelf.order[start:end]]
+
+    def owned(self, key: str, uid: str) -> Sequence[Record]:
+        """The records of a resource that name `uid` among their owners, in no stated order."""
+        shelf = self._shelf(key)
+        return [shelf.records[at] for at in shelf.owned.get(uid, ())]
+
+    def floor(self, key: str) -> int:
+        """The oldest resource version from which `since` and `at` can still answer for a resource."""
+        return self._shelf(key).floor
+
+    def since(self, key: str, rv: int) -> Sequence[Change]:
+        """What happened to a resource after `rv`, oldest first. Raises ApiError 410 when that is no longer known."""
+        shelf = self._shelf(key)
+        if rv < shelf.floor:
+            raise errors.expired(f"too old resource version: {rv} ({shelf.floor})")
+        newer = []
+        for change in reversed(shelf.history):
+            if change.record.rv <= rv:
+                break
+            newer.append(change)
+        return newer[::-1]
+
+    def at(self, key: str, rv: int) -> Sequence[Record]:
+        """All records of a resource as they were at `rv`, in order. Raises ApiError 410 when that is no longer known."""
+        shelf = self._shelf(key)
+        if rv < shelf.floor:
+            raise errors.expired("The resourceVersion for the provided list is too old.")
+        before: dict[Key, Record | None] = {}
+        for change in reversed(shelf.history):
+            if change.record.rv <= rv:
+                break
+            before[change.record.namespace, change.record.name] = change.previous
+        if not before:
+            return self.list(key)
+        state = shelf.records | before
+        return [record for _, record in sorted(state.items()) if record is not None]
+
+    def subscribe(self, key: str, callback: Callable[[Change], None]) -> Callable[[], None]:
+        """Call `callback` after each committed change of a resource, in order; it must be quick and must not write.
+
+        Returns the way to stop.
+        """
+        subscribers = self._shelf(key).subscribers
+        subscribers.append(callback)
+        return lambda: subscribers.remove(callback)
+
+    # Writing
+
+    def put(self, key: str, obj: Object) -> Record:
+        """Store an object under its metadata's namespace and name and set its resourceVersion.
+
+        Raises ApiError 507 when nothing fits any more.
+        """
+        with self.transaction():
+            rv = self.rv + 1
+            metadata = obj["metadata"]
+            metadata["resourceVersion"] = str(rv)
+            raw = msgspec.json.encode({k: v for k, v in obj.items() if k not in ("kind", "apiVersion")})
+            record = self._record(key, obj, rv, raw)
+            at = (record.namespace, record.name)
+            previous = self._shelf(key).records.get(at)
+            self._make_room(0 if previous else 1, len(raw) - (len(previous.raw) if previous else 0))
+            self._db.execute(
+                "INSERT INTO objects (resource, namespace, name, rv, data) VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT (resource, namespace, name) DO UPDATE SET rv = excluded.rv, data = excluded.data",
+                (key, *at, rv, raw),
+            )
+            self._stage(Change("MODIFIED" if previous else "ADDED", key, record, previous))
+        return record
+
+    def remove(self, key: str, obj: Object) -> Record:
+        """Take an object out; `obj` is its last state. Its record, under the resource version of the deletion, is returned."""
+        with self.transaction():
+            rv = self.rv + 1
+            obj["metadata"]["resourceVersion"] = str(rv)
+            raw = msgspec.json.encode({k: v for k, v in obj.items() if k not in ("kind", "apiVersion")})
+            record = self._record(key, obj, rv, raw)
+            previous = self._shelf(key).records[record.namespace, record.name]
+            self._db.execute("DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?", (key, record.namespace, record.name))
+            self._stage(Change("DELETED", key, record, previous))
+        return record
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All writes within are committed together, and told only then; an exception takes all of them back.
+
+        May be nested: the outermost decides. Raises ApiError 507 when the disk is full; the store is then as it was before.
+        """
+        if self._pending is not None:
+            yield
+            return
+        self._pending = []
+        before = self.rv
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield
+            if self._pending:
+                self._db.execute("UPDATE counters SET value = ? WHERE name = 'rv'", (self.rv,))
+            self._db.execute("COMMIT")
+        except BaseException as error:
+            self._undo(before)
+            if isinstance(error, sqlite3.OperationalError):
+                raise errors.storage_full(f"the data directory cannot be written ({error})") from error
+            raise
+        changes, self._pending = self._pending, None
+        for change in changes:
+            shelf = self._shelves[change.key]
+            shelf.remember(change)
+            for subscriber in tuple(shelf.subscribers):
+                subscriber(change)
+
+    def _make_room(self, objects: int, size: int) -> None:
+        if self.count + objects > MAX_OBJECTS:
+            raise errors.storage_full(f"the cluster holds {MAX_OBJECTS} objects, its bound")
+        if self.bytes + size > MAX_BYTES:
+            raise errors.storage_full(f"the cluster holds {MAX_BYTES >> 20} MiB of objects, its bound")
+
+    def _stage(self, change: Change) -> None:
+        assert self._pending is not None
+        self._pending.append(change)
+        self._move(change, forward=True)
+        self.rv = change.record.rv
+
+    def _move(self, change: Change, *, forward: bool) -> None:
+        """Bring memory to the state after `change`, or back to the one before it."""
+        then = None if change.type == "DELETED" else change.record
+        was, now = (change.previous, then) if forward else (then, change.previous)
+        self._shelves[change.key].place((change.record.namespace, change.record.name), now)
+        self.count += (now is not None) - (was is not None)
+        self.bytes += (len(now.raw) if now else 0) - (len(was.raw) if was else 0)
+
+    def _undo(self, rv: int) -> None:
+        for change in reversed(self._pending or ()):
+            self._move(change, forward=False)
+        self._pending = None
+        self.rv = rv
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._checkpoints.stop()
+        self._db.close()
+
+
+class _Checkpoints:
+    """The thread that folds the write-ahead log into the database while others write."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._log = path.with_name(f"{path.name}-wal")
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="checkpoints", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with contextlib.closing(sqlite3.connect(self._path, isolation_level=None)) as db:
+            while not self._stopped.wait(CHECKPOINT_EVERY):
+                # On a full disk this fails, the log stays, and the next round tries again.
+                with contextlib.suppress(OSError, sqlite3.OperationalError):
+                    if self._log.stat().st_size > CHECKPOINT_BYTES:
+                        db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+
+class SchemaTooNew(Exception):
+    """The data directory was written by a later localkube than this one."""
+
+    def __init__(self, found: int, known: int) -> None:
+        super().__init__(
+            f"the data was written by a newer localkube (schema {found}, this one knows {known}): start that one, or use another --data"
+        )

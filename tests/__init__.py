@@ -1,0 +1,1 @@
+"""The tests of everything here; each package below belongs to one part."""

@@ -1,0 +1,1 @@
+"""Tests of the embedded cluster: its parts, and its process as a whole."""

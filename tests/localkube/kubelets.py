@@ -1,0 +1,118 @@
+"""A kubelet with a store of its own and real processes, for the tests of pods' lives. Nothing of it outlives the test's process."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from localkube import resources
+from localkube.kubelet import runs
+from localkube.kubelet.agent import Kubelet
+from localkube.lifecycle import DeleteOptions
+from localkube.machine import LogOptions
+from localkube.metadata import Object, name_of
+from localkube.objects import Objects
+from localkube.options import NODE, Options
+from localkube.recorder import Recorder
+from localkube.resources import EVENTS, NAMESPACES, PODS
+from localkube.store import Store
+
+T = TypeVar("T")
+PATIENCE = 30.0
+TEAM = "team-a"
+ANY_IMAGE = "busybox"
+
+
+def shell(script: str, name: str = "main", **fields: Any) -> Object:
+    """A container that runs a shell script."""
+    return {"name": name, "image": ANY_IMAGE, "command": ["sh", "-c", script]} | fields
+
+
+def pod(*containers: Object, name: str = "p", policy: str = "Never", annotations: Mapping[str, str] | None = None, **spec: Any) -> Object:
+    """A pod that is bound to the node."""
+    metadata = {"name": name, "namespace": TEAM, "annotations": dict(annotations or {})}
+    return {"metadata": metadata, "spec": {"nodeName": NODE, "restartPolicy": policy, "containers": list(containers)} | spec}
+
+
+class Machine:
+    """The store of a cluster on a data directory, and the kubelet that runs on it."""
+
+    def __init__(self, data: Path, **options: Any) -> None:
+        self.options = Options(data=data, die_with=os.getpid(), **options)
+        data.mkdir(exist_ok=True)
+        self.store = Store(data / "state.db", _fields)
+        self.objects = Objects(self.store)
+        for name in (TEAM, "kube-node-lease"):
+            if self.objects.find(NAMESPACES, "", name) is None:
+                self.objects.create(NAMESPACES, "", {"metadata": {"name": name}})
+        self.kubelet = Kubelet(self.objects, Recorder(self.objects, "kubelet", host=NODE), self.options)
+
+    def submit(self, made: Object) -> str:
+        """Create a pod; its name."""
+        return name_of(self.objects.create(PODS, TEAM, made))
+
+    def delete(self, name: str = "p", grace: int | None = None) -> None:
+        self.objects.delete(PODS, TEAM, name, DeleteOptions(grace=grace))
+
+    def pod(self, name: str = "p") -> Object:
+        return self.objects.get(PODS, TEAM, name)
+
+    def status(self, name: str = "p") -> Object:
+        status: Object = self.pod(name)["status"]
+        return status
+
+    def container(self, name: str = "p", index: int = 0) -> Object:
+        entry: Object = (self.status(name).get("containerStatuses") or [{}])[index]
+        return entry
+
+    def events(self, name: str = "p") -> list[tuple[str, str]]:
+        """Reason and message of the events about a pod, in the order in which they were told."""
+        told = [event for event in self.objects.list(EVENTS, TEAM) if event["involvedObject"]["name"] == name]
+        told.sort(key=lambda event: int(event["metadata"]["name"].rsplit(".", 1)[1], 16))
+        return [(event["reason"], event["message"]) for event in told]
+
+    async def until(self, look: Callable[[], T]) -> T:
+        """Wait until `look` finds something true, and give it; a failed look raises what the store says."""
+        async with asyncio.timeout(PATIENCE):
+            while not (found := look()):  # noqa: ASYNC110 - what is waited for is in another process
+                await asyncio.sleep(0.01)
+            return found
+
+    async def finished(self, name: str = "p") -> Object:
+        """The status of a pod that came to its end."""
+        await self.until(lambda: self.status(name).get("phase") in ("Succeeded", "Failed"))
+        return self.status(name)
+
+    async def running(self, name: str = "p") -> Object:
+        """The first container's running state."""
+        await self.until(lambda: "running" in self.container(name).get("state", {}))
+        state: Object = self.container(name)["state"]["running"]
+        return state
+
+    async def gone(self, name: str = "p") -> None:
+        await self.until(lambda: self.objects.find(PODS, TEAM, name) is None)
+
+    async def log(self, name: str = "p", container: str = "main", **options: Any) -> str:
+        chunks = self.kubelet.read_log(self.pod(name), container, LogOptions(**options))
+        return b"".join([chunk async for chunk in chunks]).decode()
+
+
+@asynccontextmanager
+async def machine(data: Path, *, keep_pods: bool = False, **options: Any) -> AsyncIterator[Machine]:
+    """A started kubelet. At the end its pods are ended, or kept for the next one on the same directory."""
+    made = Machine(data, **options)
+    await made.kubelet.start()
+    try:
+        yield made
+    finally:
+        await made.kubelet.stop(keep_pods=keep_pods)
+        if not keep_pods:
+            runs.kill_everything(data / "pods")
+        made.store.close()
+
+
+def _fields(key: str, obj: Object) -> Mapping[str, str]:
+    resource = resources.by_key(key)
+    return {} if resource is None else {path: value(obj) for path, value in resource.field_selectors.items()}

@@ -1,0 +1,158 @@
+"""A cluster of objects and controllers alone, for tests of the controllers: the test plays the kubelet and moves the clock."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localkube import clock, resources
+from localkube.controllers.loop import Controller, Loop
+from localkube.lifecycle import DeleteOptions
+from localkube.metadata import Object, name_of
+from localkube.objects import Objects
+from localkube.resources import EVENTS, NAMESPACES, PODS, PYTORCHJOBS
+from localkube.resources.resource import Resource
+from localkube.store import Record, Store
+
+SPACE = "team"
+START = datetime(2026, 11, 21, 3, tzinfo=UTC)
+
+Make = Callable[[Objects], Iterable[Controller]]
+
+
+class Killed(Exception):
+    """The process was killed instead of making a write."""
+
+
+class Disk(Store):
+    """A store that dies at the write after `left` more, once armed."""
+
+    left: int | None = None
+
+    def put(self, key: str, obj: Object) -> Record:
+        self._live()
+        return super().put(key, obj)
+
+    def remove(self, key: str, obj: Object) -> Record:
+        self._live()
+        return super().remove(key, obj)
+
+    def _live(self) -> None:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise Killed
+
+
+def fields(key: str, obj: Object) -> dict[str, str]:
+    resource = resources.by_key(key)
+    return {path: value(obj) for path, value in resource.field_selectors.items()} if resource else {}
+
+
+class Stage:
+    """One namespace, the controllers that `make` makes, and a clock that stands still until it is moved."""
+
+    def __init__(self, path: Path, patch: pytest.MonkeyPatch, make: Make) -> None:
+        self._path, self._make = path, make
+        self._passed = 0.0
+        patch.setattr(clock, "now", lambda: START + timedelta(seconds=self._passed))
+        self.open()
+        for name in ("default", SPACE):
+            self.objects.create(NAMESPACES, "", {"metadata": {"name": name}})
+
+    def open(self) -> None:
+        """Start, or start again as after a kill: from the file, with nothing remembered."""
+        self.store = Disk(self._path, fields)
+        self.objects = Objects(self.store)
+        self.loop = Loop(self.objects, elapsed=lambda: self._passed)
+        for controller in self._make(self.objects):
+            self.loop.add(controller)
+
+    def close(self) -> None:
+        self.loop.stop()
+        self.store.close()
+
+    def settle(self, seconds: float = 0) -> None:
+        """Move the clock, and let the controllers work until nothing is left to do."""
+        self._passed += seconds
+        self.loop.settle()
+
+    def create(self, resource: Resource, obj: Object) -> Object:
+        made = self.objects.create(resource, SPACE if resource.namespaced else "", obj)
+        self.settle()
+        return made
+
+    def get(self, resource: Resource, name: str) -> Object:
+        return self.objects.get(resource, SPACE if resource.namespaced else "", name)
+
+    def names(self, resource: Resource) -> list[str]:
+        return [name_of(obj) for obj in self.objects.list(resource, SPACE)]
+
+    def modify(self, resource: Resource, name: str, change: Callable[[Object], Any]) -> None:
+        self.objects.modify(resource, SPACE, name, change)
+        self.settle()
+
+    def delete(self, resource: Resource, name: str, **options: Any) -> None:
+        self.objects.delete(resource, SPACE if resource.namespaced else "", name, DeleteOptions(**options))
+        self.settle()
+
+    def report(self, pod: str, phase: str, *, settle: bool = True, **status: Any) -> None:
+        """What the scheduler and the kubelet would write: the pod is on the node and in this phase."""
+        if not self.get(PODS, pod)["spec"].get("nodeName"):
+            self.objects.modify(PODS, SPACE, pod, lambda obj: obj["spec"].update(nodeName="localkube"))
+        written = {"phase": phase, **status}
+        self.objects.modify(PODS, SPACE, pod, lambda obj: obj.update(status=written), subresource="status")
+        if settle:
+            self.settle()
+
+    def end(self, pod: str, code: int, container: str = "pytorch", **status: Any) -> None:
+        """The pod's only container ends with this exit code, now."""
+        ended = {"exitCode": code, "reason": "Completed" if code == 0 else "Error", "finishedAt": clock.stamp()}
+        state = {"name": container, "restartCount": 0, "state": {"terminated": ended}}
+        self.report(pod, "Succeeded" if code == 0 else "Failed", containerStatuses=[state], **status)
+
+    def shut_down(self, pod: str) -> None:
+        """The node goes down under the pod."""
+        self.report(pod, "Failed", reason="NodeShutdown", message="Pod was terminated in response to imminent node shutdown.")
+
+    def confirm_deletions(self) -> None:
+        """The kubelet has ended every pod that is to go."""
+        for pod in self.objects.list(PODS, SPACE):
+            if pod["metadata"].get("deletionTimestamp"):
+                self.objects.delete(PODS, SPACE, name_of(pod), DeleteOptions(grace=0))
+        self.settle()
+
+    def phases(self) -> dict[str, str]:
+        return {name_of(pod): pod.get("status", {}).get("phase", "") for pod in self.objects.list(PODS, SPACE)}
+
+    def events(self, kind: str) -> list[tuple[str, str, str]]:
+        """(type, reason, message) of what was told about objects of a kind, in order."""
+        found = [event for event in self.objects.list(EVENTS, SPACE) if event["involvedObject"]["kind"] == kind]
+        found.sort(key=lambda event: int(event["metadata"]["name"].rpartition(".")[2], 16))
+        return [(event["type"], event["reason"], event["message"]) for event in found]
+
+    def reasons(self, kind: str) -> list[str]:
+        return [reason for _, reason, _ in self.events(kind)]
+
+
+def conditions(obj: Object) -> list[tuple[str, str, str]]:
+    """(type, status, reason) in the order of the list."""
+    return [(each["type"], each["status"], each["reason"]) for each in obj.get("status", {}).get("conditions", [])]
+
+
+def replica(count: int | None = 1, restart: str | None = None, container: str = "pytorch", **spec: Any) -> Object:
+    """An entry of a replica map whose container runs `train`."""
+    entry: Object = {"template": {"spec": {"containers": [{"name": container, "image": "train:1"}], **spec}}}
+    return entry | ({} if count is None else {"replicas": count}) | ({} if restart is None else {"restartPolicy": restart})
+
+
+def pytorchjob(name: str, replicas: Object, policy: Object | None = None, **spec: Any) -> Object:
+    body: Object = {"pytorchReplicaSpecs": replicas, **spec}
+    return {"metadata": {"name": name}, "spec": body | ({"runPolicy": policy} if policy else {})}
+
+
+def status_of(stage: Stage, job: str) -> Object:
+    found: Object = stage.get(PYTORCHJOBS, job).get("status", {})
+    return found

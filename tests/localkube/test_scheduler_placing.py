@@ -1,0 +1,222 @@
+"""Where pods get their place: gangs, devices and their shares, order, and what a restart finds."""
+
+from pathlib import Path
+
+import pytest
+
+from localkube import options
+from localkube.errors import ApiError
+from localkube.resources import PODS, PRIORITYCLASSES
+from tests.localkube.scheduling import GPU, Bench
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_a_pod_gets_its_node_its_condition_and_its_event(bench: Bench) -> None:
+    bench.pod("one")
+    bench.settle()
+
+    assert bench.read("one")["spec"]["nodeName"] == options.NODE
+    assert bench.condition("one") | {"lastTransitionTime": ""} == {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": "",
+    }
+    (event,) = bench.events("one")
+    assert (event["reason"], event["message"]) == ("Scheduled", f"Successfully assigned default/one to {options.NODE}")
+    assert event["reportingComponent"] == "default-scheduler"
+
+
+def test_whole_devices_belong_to_one_pod(bench: Bench) -> None:
+    for name in ("a", "b", "c"):
+        bench.pod(name, {GPU: 2})
+    bench.settle()
+
+    assert bench.placed() == {"a", "b"}
+    assert {bench.devices("a"), bench.devices("b")} == {"0,1", "2,3"}
+
+
+def test_a_gang_starts_together_or_not_at_all(bench: Bench) -> None:
+    bench.pod("holder", {GPU: 2})
+    bench.settle()
+    names = bench.gang(bench.job("train"), {GPU: 1})
+    bench.settle()
+    assert bench.placed() == {"holder"}
+
+    bench.end("holder")
+    bench.settle()
+    assert bench.placed() == set(names)
+
+
+def test_a_gang_that_does_not_fit_lets_smaller_work_behind_it_start(bench: Bench) -> None:
+    bench.pod("holder", {GPU: 2})
+    bench.settle()
+    bench.gang(bench.job("train"), {GPU: 1})
+    bench.pod("small", {GPU: 1})
+    bench.settle()
+
+    assert bench.placed() == {"holder", "small"}
+
+
+def test_an_elastic_job_starts_with_its_minimum_and_grows_as_there_is_room(bench: Bench) -> None:
+    bench.pod("holder", {GPU: 2})
+    bench.settle()
+    job = bench.job("grow", {"elasticPolicy": {"minReplicas": 2, "maxReplicas": 4}})
+    names = bench.gang(job, {GPU: 1}, count=4)
+    bench.settle()
+    assert bench.placed() == {"holder", names[0], names[1]}
+
+    bench.end("holder")
+    bench.settle()
+    assert bench.placed() == set(names)
+
+
+def test_the_leader_is_among_the_first_of_a_gang_that_starts_with_less_than_all(bench: Bench) -> None:
+    bench.offer({"cpu": "2", "memory": "1Gi"})
+    job = bench.job("lead", {"runPolicy": {"schedulingPolicy": {"minAvailable": 2}}})
+    for role, index in (("worker", 0), ("worker", 1), ("master", 0)):
+        labels = {"training.kubeflow.org/replica-type": role, "training.kubeflow.org/replica-index": str(index)}
+        bench.pod(f"lead-{role}-{index}", {"cpu": 1}, owner=job, labels=labels)
+    bench.settle()
+
+    assert bench.placed() == {"lead-master-0", "lead-worker-0"}
+
+
+def test_a_member_that_comes_back_joins_its_gang_at_once(bench: Bench) -> None:
+    job = bench.job("train")
+    names = bench.gang(job, {GPU: 1})
+    bench.settle()
+    bench.remove(names[2])
+    bench.pod(names[2], {GPU: 1}, owner=job)
+    bench.settle()
+
+    assert bench.placed() == set(names)
+
+
+def test_a_gang_does_not_wait_for_a_member_that_has_succeeded(bench: Bench) -> None:
+    job = bench.job("train")
+    names = bench.gang(job, {GPU: 1})
+    bench.settle()
+    bench.end(names[1])
+    bench.remove(names[0])
+    bench.pod(names[0], {GPU: 1}, owner=job)
+    bench.settle()
+
+    assert bench.placed() == {names[0], names[2]}
+
+
+def test_shares_gather_on_one_device_and_leave_the_others_whole(bench: Bench) -> None:
+    for name in ("a", "b"):
+        bench.pod(name, annotations={"gpu-fraction": "0.5"})
+    bench.pod("whole", {GPU: 3})
+    bench.settle()
+
+    assert bench.devices("a") == bench.devices("b") == "0"
+    assert bench.devices("whole") == "1,2,3"
+
+
+def test_the_shares_of_a_device_never_add_up_to_more_than_one(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, gpus=1)
+    for name in ("a", "b", "c", "d"):
+        bench.pod(name, annotations={"gpu-memory": "5461"})
+    bench.settle()
+
+    assert len(bench.placed()) == 3
+
+
+def test_a_pod_can_have_a_share_of_several_devices(bench: Bench) -> None:
+    bench.pod("wide", annotations={"gpu-fraction": "0.5", "gpu-fraction-num-devices": "3"})
+    bench.pod("narrow", annotations={"gpu-fraction": "0.5"})
+    bench.settle()
+
+    assert bench.devices("wide") == "0,1,2"
+    assert bench.devices("narrow") == "0"
+
+
+def test_the_higher_priority_goes_first_and_then_the_older(bench: Bench) -> None:
+    bench.make(PRIORITYCLASSES, {"metadata": {"name": "urgent"}, "value": 90}, "")
+    bench.pod("a-usual", {GPU: 4})
+    bench.pod("b-usual", {GPU: 4})
+    bench.pod("urgent", {GPU: 4}, priorityClassName="urgent")
+    order = []
+    for _ in range(3):
+        bench.settle()
+        (name,) = bench.placed()
+        order.append(name)
+        bench.end(name)
+
+    assert order == ["urgent", "a-usual", "b-usual"]
+
+
+def test_memory_processors_and_the_number_of_pods_are_counted(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, cpus="2", memory="4Gi", pods=2)
+    bench.pod("a", {"cpu": "500m", "memory": "3Gi"})
+    bench.pod("b", {"cpu": "500m", "memory": "2Gi"})
+    bench.pod("c", {"cpu": "1"})
+    bench.pod("d")
+    bench.settle()
+
+    assert bench.placed() == {"a", "c"}
+
+
+def test_held_gated_and_foreign_pods_are_left_alone(bench: Bench) -> None:
+    bench.pod("held", annotations={options.HOLD: "true"})
+    bench.pod("gated", schedulingGates=[{"name": "later"}])
+    bench.pod("foreign", schedulerName="volcano")
+    bench.settle()
+
+    assert bench.placed() == set()
+    assert bench.condition("held") == {}
+    assert bench.condition("gated")["reason"] == "SchedulingGated"
+    (event,) = bench.events("foreign")
+    assert event["message"] == 'no scheduler is called "volcano" here: use default-scheduler or kai-scheduler'
+
+
+def test_a_pod_goes_on_when_its_gate_is_lifted(bench: Bench) -> None:
+    bench.pod("gated", schedulingGates=[{"name": "later"}])
+    bench.settle()
+
+    def lift(pod: dict[str, dict[str, object]]) -> None:
+        del pod["spec"]["schedulingGates"]
+
+    bench.objects.modify(PODS, "default", "gated", lift)
+    bench.settle()
+    assert bench.placed() == {"gated"}
+
+
+def test_a_new_scheduler_knows_the_devices_that_are_in_use(bench: Bench) -> None:
+    bench.pod("old", {GPU: 3})
+    bench.pod("shared", annotations={"gpu-fraction": "0.6"})
+    bench.settle()
+    bench.restart()
+    bench.pod("whole", {GPU: 1})
+    bench.pod("part", annotations={"gpu-fraction": "0.4"})
+    bench.settle()
+
+    assert bench.placed() == {"old", "shared", "part"}
+    assert bench.devices("part") == bench.devices("shared") == "3"
+
+
+def test_a_pass_that_is_not_stored_is_done_again(bench: Bench) -> None:
+    bench.pod("one", {GPU: 4})
+    with pytest.raises(ApiError), bench.store.transaction():
+        bench.scheduler.reconcile(("", ""))
+        raise ApiError(507, "InsufficientStorage", "the disk is full")
+    assert bench.placed() == set()
+
+    bench.settle()
+    assert bench.placed() == {"one"}
+
+
+def test_what_waits_starts_when_the_node_grows(bench: Bench) -> None:
+    bench.pod("large", {GPU: 6})
+    bench.settle()
+    assert bench.placed() == set()
+
+    bench.offer({"cpu": "8", "memory": "8Gi", GPU: "8", "pods": "10"})
+    bench.settle()
+    assert bench.devices("large") == "0,1,2,3,4,5"
