@@ -1,0 +1,105 @@
+"""Groups of real processes that run an example with the variables a launcher sets; whatever happens, none outlives its test."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+PLAIN = {"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": "1"}
+
+
+class Process:
+    """A running program whose output, both streams together, goes to a file."""
+
+    def __init__(self, command: list[str], env: Mapping[str, str], output: Path) -> None:
+        self.output = output
+        with output.open("wb") as sink:
+            self.process = subprocess.Popen(
+                command, env=PLAIN | dict(env), stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    @property
+    def log(self) -> str:
+        return self.output.read_text()
+
+    def wait(self, within: float = 60) -> int:
+        return self.process.wait(within)
+
+    def awaited(self, pattern: str, within: float = 60) -> re.Match[str]:
+        """The first match of `pattern` in the output, once there is one."""
+        found: re.Match[str] = until(lambda: re.search(pattern, self.log, re.MULTILINE), within, lambda: self.log)
+        return found
+
+    def losses(self) -> dict[int, float]:
+        return {int(step): float(loss) for step, loss in re.findall(r"^step (\d+) loss ([\d.]+) rank", self.log, re.MULTILINE)}
+
+    def digest(self) -> str:
+        return self.awaited(r"^digest (\w+) rank \d+$")[1]
+
+    def end(self) -> None:
+        """Kill it with all of its children: torchrun gives its workers sessions of their own, so the process group is not enough."""
+        for pid in reversed(tree(self.process.pid)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def tree(pid: int) -> list[int]:
+    """A process and its descendants, parents first; nothing when it is gone."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [pid, *(each for child in children for each in tree(int(child)))]
+
+
+def until(condition: Callable[[], Any], within: float, explain: Callable[[], str]) -> Any:
+    deadline = time.monotonic() + within
+    while not (result := condition()):
+        assert time.monotonic() < deadline, explain()
+        time.sleep(0.02)
+    return result
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+class Launcher:
+    """Starts programs and ends those that are left."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.started: list[Process] = []
+
+    def start(self, command: list[str], env: Mapping[str, str]) -> Process:
+        self.started.append(Process(command, env, self.folder / f"process-{len(self.started)}.log"))
+        return self.started[-1]
+
+    def rank(
+        self,
+        rank: int,
+        world: int,
+        port: int,
+        program: str,
+        *arguments: str,
+        python: str = sys.executable,
+        flags: tuple[str, ...] = (),
+        **env: str,
+    ) -> Process:
+        group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank), "WORLD_SIZE": str(world)}
+        return self.start([python, *flags, str(EXAMPLES / program), *arguments], group | env)
+
+    def group(self, world: int, program: str, *arguments: str, **options: Any) -> list[Process]:
+        port = free_port()
+        return [self.rank(rank, world, port, program, *arguments, **options) for rank in range(world)]

@@ -1,0 +1,67 @@
+"""The embedded cluster's server is killed at random moments of a running job: nothing is lost, nothing happens twice."""
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import LocalKube
+from tests.conformance.api import Api
+from tests.training import allreduce, digests, finished, logs, pods, steps, submit
+
+STEPS = 60
+
+
+def running(data: Path) -> list[str]:
+    """The command lines of all processes that belong to a run below `data`, by their environment or arguments."""
+    mark = os.fsencode(data)
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            text = (entry / "environ").read_bytes() + (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if mark in text:
+            found.append(f"{entry.name}: {(entry / 'cmdline').read_bytes().decode(errors='replace')}" if entry.exists() else entry.name)
+    return found
+
+
+def one_round(cluster: LocalKube, number: int, chance: random.Random) -> None:
+    api = Api.from_kubeconfig(cluster.kubeconfig)
+    name = submit(api, allreduce(f"round-{number}", "--steps", str(STEPS), "--slow", "0.05"))
+    time.sleep(chance.uniform(0.0, 4.0))
+    api.close()
+    cluster.kill()
+    cluster.start()
+    api = Api.from_kubeconfig(cluster.kubeconfig)
+    assert finished(api, name) == "Succeeded"
+    every = logs(api, name)
+    assert len(every) == 3
+    for pod, log in every.items():
+        assert steps(log) == list(range(1, STEPS + 1)), f"{pod} lost or repeated steps:\n{log}"
+    assert len(digests(every)) == 1
+    assert [pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods(api, name)] == [0, 0, 0]
+    api.close()
+
+
+def rounds(tmp_path: Path, count: int) -> None:
+    seed = random.randrange(10**9)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    data = tmp_path / "data"
+    with LocalKube(data) as cluster:
+        for number in range(count):
+            one_round(cluster, number, chance)
+    assert running(data) == []
+
+
+@pytest.mark.timeout(300)
+def test_ten_kills_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
+    rounds(tmp_path, 10)
+
+
+@pytest.mark.long
+def test_fifty_kills_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
+    rounds(tmp_path, 50)
