@@ -1,0 +1,197 @@
+"""How a cluster is reached and how we prove who we are: inline data only, no file of this machine and no program is ever named by it."""
+
+import base64
+import binascii
+import ipaddress
+import re
+import ssl
+import tempfile
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+MAX_KUBECONFIG = 256 << 10
+"""Characters of a kubeconfig that are read. One cluster's takes about 6 thousand."""
+MAX_TOKEN = 16 << 10
+
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+_PASTE = "Paste a kubeconfig with the data inside, such as `kubectl config view --raw --minify --flatten` prints."
+_SERVICE_ACCOUNT = "Use the token of a service account instead."
+
+_REFUSED_USER = {
+    "exec": ("runs a program on this machine to get its credentials", _SERVICE_ACCOUNT),
+    "auth-provider": ("uses a provider that only kubectl knows", _SERVICE_ACCOUNT),
+    "tokenFile": ("names a file on another machine", _PASTE),
+    "username": ("uses a password, which Kubernetes no longer accepts", _SERVICE_ACCOUNT),
+    "password": ("uses a password, which Kubernetes no longer accepts", _SERVICE_ACCOUNT),
+    "as": ("acts as somebody else", "Use the credentials of the user that Muster shall be."),
+    "as-uid": ("acts as somebody else", "Use the credentials of the user that Muster shall be."),
+    "as-groups": ("acts as somebody else", "Use the credentials of the user that Muster shall be."),
+    "as-user-extra": ("acts as somebody else", "Use the credentials of the user that Muster shall be."),
+}
+
+
+class BadKubeconfig(ValueError):
+    """A kubeconfig, or what was given in its stead, that cannot be used. The text says what, why and what to do, and holds no secret."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """One cluster and one user of it. `ca`, `certificate` and `key` are PEM texts; `ca` None means what this machine trusts.
+
+    `server_name` is the name that the server's certificate must carry when it is not the one of the address.
+    Raises BadKubeconfig for an address or credentials that cannot work. Its repr shows no secret.
+    """
+
+    server: str
+    ca: str | None = None
+    token: str | None = field(default=None, repr=False)
+    certificate: str | None = field(default=None, repr=False)
+    key: str | None = field(default=None, repr=False)
+    insecure: bool = False
+    server_name: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_server(self.server)
+        if self.token is not None:
+            check_token(self.token)
+        if (self.certificate is None) != (self.key is None):
+            raise BadKubeconfig("There is a client certificate without its key, or a key without its certificate. Give both.")
+        self.tls()
+
+    @property
+    def loopback(self) -> bool:
+        """True when the cluster is on this machine, so that no proxy may come between."""
+        return is_loopback(urlsplit(self.server).hostname or "")
+
+    def tls(self) -> ssl.SSLContext:
+        """A TLS context that trusts this cluster only and shows the client certificate, if there is one."""
+        try:
+            context = ssl.create_default_context(cadata=self.ca)
+        except (ssl.SSLError, ValueError):
+            raise BadKubeconfig("The certificate authority is no PEM certificate. Give the one that signed the server's.") from None
+        if self.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if self.certificate is not None and self.key is not None:
+            _show(context, self.certificate, self.key)
+        return context
+
+
+def from_kubeconfig(text: str) -> Access:
+    """The access of the current context. Only inline data counts; plugins, providers, file references and proxies are refused by name.
+
+    Raises BadKubeconfig.
+    """
+    if len(text) > MAX_KUBECONFIG:
+        raise BadKubeconfig(f"The kubeconfig is longer than {MAX_KUBECONFIG >> 10} KiB. {_PASTE}")
+    config = _mapping(_parsed(text), "the kubeconfig")
+    current = config.get("current-context")
+    if not isinstance(current, str) or not current:
+        raise BadKubeconfig(f"The kubeconfig has no current-context, so it does not say which cluster is meant. {_PASTE}")
+    context = _named(config, "context", current)
+    cluster = _named(config, "cluster", context.get("cluster"))
+    user = _named(config, "user", context.get("user"))
+    if cluster.get("proxy-url"):
+        raise BadKubeconfig("The cluster names a proxy (proxy-url). Set HTTPS_PROXY for Muster itself instead.")
+    for name, (why, instead) in _REFUSED_USER.items():
+        if user.get(name):
+            raise BadKubeconfig(f"The user's `{name}` {why}; Muster does not do that. {instead}")
+    access = Access(
+        server=_text(cluster, "server") or "",
+        ca=_pem(cluster, "certificate-authority"),
+        token=_text(user, "token"),
+        certificate=_pem(user, "client-certificate"),
+        key=_pem(user, "client-key"),
+        insecure=cluster.get("insecure-skip-tls-verify") is True,
+        server_name=_text(cluster, "tls-server-name"),
+    )
+    if access.token is None and access.certificate is None:
+        raise BadKubeconfig(f"The user of the current context has neither a token nor a client certificate. {_PASTE}")
+    return access
+
+
+def check_token(token: str) -> None:
+    """Raises BadKubeconfig for what cannot be sent as a bearer token."""
+    if len(token) > MAX_TOKEN or not _TOKEN.fullmatch(token):
+        raise BadKubeconfig("The token holds characters that no token has, or is far too long. Copy it again, without quotes or line ends.")
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _check_server(server: str) -> None:
+    try:
+        url = urlsplit(server)
+        host, _ = url.hostname, url.port
+    except ValueError:
+        host = None
+    if not host or url.scheme not in ("https", "http") or not server.isascii() or not server.isprintable() or " " in server:
+        raise BadKubeconfig("The cluster's address is no URL. It looks like https://203.0.113.7:6443.")
+    if url.username is not None or url.query or url.fragment:
+        raise BadKubeconfig("The cluster's address holds a user, a query or a fragment. Give only https://host:port and perhaps a path.")
+    if url.scheme == "http" and not is_loopback(host):
+        raise BadKubeconfig("The cluster's address starts with http, so credentials would travel in the clear. Give its https address.")
+
+
+def _show(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    # The ssl module reads certificates from files only; this one is readable by us alone and gone at once.
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+        file.write(f"{certificate}\n{key}\n")
+        file.flush()
+        try:
+            # A password is given so that an encrypted key fails instead of asking at the terminal.
+            context.load_cert_chain(file.name, password="")
+        except (ssl.SSLError, ValueError):
+            raise BadKubeconfig(
+                "The client certificate and its key cannot be used: no PEM, encrypted, or not of each other. Export them again."
+            ) from None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        # The library's own text quotes the lines around the fault, credentials and all.
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1})" if mark else ""
+        raise BadKubeconfig(f"The kubeconfig is no YAML{where}. {_PASTE}") from None
+
+
+def _named(config: dict[str, Any], kind: str, name: Any) -> dict[str, Any]:
+    entries = config.get(f"{kind}s")
+    for entry in entries if isinstance(entries, list) else []:
+        if isinstance(entry, dict) and entry.get("name") == name and isinstance(name, str):
+            return _mapping(entry.get(kind), f"the {kind} of the current context")
+    raise BadKubeconfig(f"The {kind} that the current context asks for is not in the kubeconfig. {_PASTE}")
+
+
+def _mapping(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadKubeconfig(f"{what[0].upper()}{what[1:]} is not a list of names and values. {_PASTE}")
+    return value
+
+
+def _text(section: dict[str, Any], name: str) -> str | None:
+    value = section.get(name)
+    if value is not None and not isinstance(value, str):
+        raise BadKubeconfig(f"`{name}` is not a text. {_PASTE}")
+    return value or None
+
+
+def _pem(section: dict[str, Any], name: str) -> str | None:
+    inline = _text(section, f"{name}-data")
+    if inline is None:
+        if section.get(name):
+            raise BadKubeconfig(f"`{name}` names a file on another machine. {_PASTE}")
+        return None
+    try:
+        return base64.b64decode(inline, validate=True).decode("ascii")
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        raise BadKubeconfig(f"`{name}-data` is not the base64 of a PEM text. {_PASTE}") from None

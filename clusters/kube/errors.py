@@ -1,0 +1,201 @@
+"""What can go wrong with a cluster, named for the reaction wanted. What nobody reacts to differently has no class of its own.
+
+The text of each is short and fit to be shown: it never holds a credential, a node's address, or a body that is not a Status.
+`detail` is for the log: what the server or the library said, cut short.
+"""
+
+import email.utils
+import math
+import re
+import time
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+MAX_TEXT = 1_000
+"""Characters of a message that are kept. An admission webhook may answer with a page."""
+MAX_CAUSES = 50
+MAX_RETRY_AFTER = 3_600.0
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+
+
+class KubeError(Exception):
+    """A request to a cluster that did not do what was asked. `status` is the HTTP code, 0 when no answer came."""
+
+    def __init__(self, message: str, *, status: int = 0, reason: str = "", detail: str = "") -> None:
+        self.message = bounded(message)
+        self.status = status
+        self.reason = bounded(reason)
+        self.detail = bounded(detail)
+        super().__init__(self.message)
+
+
+class Gone(KubeError):
+    """The object, or the namespace it should be in, is not there. Asking again does not help; whoever shows it calls it gone."""
+
+
+class Conflict(KubeError):
+    """Somebody else was first: `already_exists` says that the name is taken, else read again and decide anew."""
+
+    @property
+    def already_exists(self) -> bool:
+        return self.reason == "AlreadyExists"
+
+
+class Rejected(KubeError):
+    """What was asked is refused, and would be again: tell the person. `causes` are (field, message), as the server named them."""
+
+    def __init__(
+        self, message: str, *, status: int = 400, reason: str = "", detail: str = "", causes: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        super().__init__(message, status=status, reason=reason, detail=detail)
+        self.causes = tuple((bounded(field), bounded(text)) for field, text in causes[:MAX_CAUSES])
+
+
+class NotServed(Rejected):
+    """The cluster does not know this kind of object: an operator or its CRD is not installed, or in another version."""
+
+
+class NotYet(Rejected):
+    """A log that cannot be read so far, because its container has not started: ask again later."""
+
+
+class Expired(KubeError):
+    """The server no longer remembers that far back: list again. `continue_token` goes on with a list, no longer of one moment."""
+
+    def __init__(self, message: str, *, status: int = 410, reason: str = "", detail: str = "", continue_token: str = "") -> None:
+        super().__init__(message, status=status, reason=reason, detail=detail)
+        self.continue_token = continue_token
+
+
+class Unavailable(KubeError):
+    """No usable answer: not reached, too slow, broken off, or a server in trouble. Ask again, after `retry_after` seconds when told.
+
+    A write that ended so may have happened: read before writing again.
+    """
+
+    def __init__(self, message: str, *, status: int = 0, reason: str = "", detail: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message, status=status, reason=reason, detail=detail)
+        self.retry_after = retry_after
+
+
+class Unauthorized(KubeError):
+    """The credentials are not, or no longer, good (401). Nothing but other credentials helps."""
+
+
+class Cause(msgspec.Struct):
+    """One entry of Status.details.causes."""
+
+    field: str = ""
+    message: str = ""
+    reason: str = ""
+
+
+class Details(msgspec.Struct):
+    """Status.details, as far as somebody reacts to it."""
+
+    name: str = ""
+    kind: str = ""
+    causes: list[Cause] | None = None
+    retryAfterSeconds: int = 0  # noqa: N815 - the API's spelling
+
+
+class ListMeta(msgspec.Struct):
+    """The metadata of a Status or a list."""
+
+    continue_: str = msgspec.field(default="", name="continue")
+    resourceVersion: str = ""  # noqa: N815 - the API's spelling
+
+
+class Status(msgspec.Struct):
+    """The body of a refusal, and the object of an ERROR frame."""
+
+    kind: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: Details | None = None
+    metadata: ListMeta | None = None
+
+
+_status = msgspec.json.Decoder(Status)
+
+
+def bounded(text: str) -> str:
+    """The text on one line, without control characters, cut to MAX_TEXT."""
+    line = _CONTROL.sub(" ", text[: MAX_TEXT * 2]).strip()
+    return line if len(line) <= MAX_TEXT else line[: MAX_TEXT - 1] + "…"
+
+
+def from_answer(status: int, headers: Mapping[str, str], body: bytes) -> KubeError:
+    """The error that an answer other than 2xx stands for. Not every refusal is a Status: a body that is none is left out."""
+    said = read_status(body)
+    return _error(status, said, _retry_after(headers, said))
+
+
+def from_frame(obj: bytes) -> KubeError:
+    """The error that the object of a watch's ERROR frame stands for."""
+    said = read_status(obj)
+    return _error(said.code or 500 if said else 500, said, None)
+
+
+def read_status(body: bytes) -> Status | None:
+    """The body as a Status, or None when it is none."""
+    try:
+        said = _status.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    return said if said.kind == "Status" else None
+
+
+def _error(status: int, said: Status | None, retry_after: float | None) -> KubeError:
+    message = said.message if said else ""
+    reason = said.reason if said else ""
+    details = (said.details if said else None) or Details()
+    if status == 401:
+        return Unauthorized("the cluster does not accept the credentials", status=status, reason=reason, detail=message)
+    if status == 404:
+        return _missing(message, reason, details)
+    if status == 409:
+        return Conflict(message or "somebody else changed it first", status=status, reason=reason)
+    if status == 410:
+        token = said.metadata.continue_ if said and said.metadata else ""
+        return Expired("the cluster no longer remembers that far back", status=status, reason=reason, detail=message, continue_token=token)
+    if 400 <= status < 500 and status not in (408, 429):
+        return _rejected(status, message, reason, details)
+    told = f" ({reason})" if reason else ""
+    text = "the cluster asks to come back later" if status == 429 else f"the cluster answered {status}{told}"
+    return Unavailable(text, status=status, reason=reason, detail=message, retry_after=retry_after)
+
+
+def _missing(message: str, reason: str, details: Details) -> KubeError:
+    # A path that is not served answers in plain text, or with a Status that names no object.
+    if details.name:
+        return Gone(message, status=404, reason=reason)
+    return NotServed("the cluster does not serve this kind of object", status=404, reason=reason or "NotServed", detail=message)
+
+
+def _rejected(status: int, message: str, reason: str, details: Details) -> Rejected:
+    # The server adds a cause of the field `<nil>` to say that it did not check everything.
+    causes = [(cause.field, cause.message) for cause in details.causes or () if cause.field != "<nil>"]
+    kind = NotYet if status == 400 and "is waiting to start" in message else Rejected
+    return kind(message or f"the cluster answered {status}", status=status, reason=reason, causes=causes)
+
+
+def _retry_after(headers: Mapping[str, str], said: Status | None) -> float | None:
+    told = headers.get("Retry-After", "").strip()
+    try:
+        seconds = float(told)
+    except ValueError:
+        seconds = _until(told)
+    if not seconds and said and said.details:
+        seconds = float(said.details.retryAfterSeconds)
+    return min(seconds, MAX_RETRY_AFTER) if seconds > 0 and math.isfinite(seconds) else None
+
+
+def _until(date: str) -> float:
+    try:
+        return email.utils.parsedate_to_datetime(date).timestamp() - time.time()
+    except (ValueError, TypeError, IndexError):
+        return 0.0

@@ -1,0 +1,148 @@
+"""What lists and watches look like on the wire, and how they are read: the envelope here, each object by the caller's decoder.
+
+An object that the caller's decoder refuses spoils no other: it is reported as Unreadable, with what is known of it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from clusters.kube import errors
+from clusters.kube.errors import ListMeta, Unavailable
+
+Object = dict[str, Any]
+T = TypeVar("T")
+
+MAX_LINE = 16 << 20
+"""Bytes of one frame of a watch. An object in etcd is at most about 1.5 MiB."""
+
+OBJECT: msgspec.json.Decoder[Object] = msgspec.json.Decoder(Object)
+BAD_JSON = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
+
+class Meta(msgspec.Struct):
+    """What identifies an object, and one state of it."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resourceVersion: str = ""  # noqa: N815 - the API's spelling
+
+
+class _Head(msgspec.Struct):
+    metadata: Meta
+
+
+class _List(msgspec.Struct):
+    metadata: ListMeta
+    items: list[msgspec.Raw] | None
+
+
+class _Frame(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+_head = msgspec.json.Decoder(_Head)
+_list = msgspec.json.Decoder(_List)
+_frame = msgspec.json.Decoder(_Frame)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object that is there but that the caller's decoder refuses. `type` is "" in a listing, else as in Change."""
+
+    type: str
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list. `version` is the list's; `token` asks for the next page and is "" on the last.
+
+    `first` says to forget the pages before: it starts a list. `consistent` is False once the pages are not of one moment.
+    """
+
+    items: list[T]
+    unreadable: list[Unreadable]
+    version: str
+    token: str = ""
+    first: bool = True
+    consistent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One line of a watch, its object still bytes."""
+
+    type: str
+    object: msgspec.Raw
+    meta: Meta
+
+
+def read_page(body: bytes, decoder: msgspec.json.Decoder[T]) -> Page[T]:
+    """The page that a list answered. Raises Unavailable when the answer is no list."""
+    try:
+        page = _list.decode(body)
+    except BAD_JSON as error:
+        raise Unavailable("the cluster's answer is no list", status=200, detail=str(error)) from error
+    items: list[T] = []
+    unreadable: list[Unreadable] = []
+    for raw in page.items or ():
+        try:
+            items.append(decoder.decode(raw))
+        except BAD_JSON as error:
+            unreadable.append(unread("", read_meta(raw), error))
+    return Page(items, unreadable, page.metadata.resourceVersion, page.metadata.continue_)
+
+
+def read_frame(line: bytes) -> Frame:
+    """One line of a watch. Raises Unavailable when it is none, and what an ERROR frame stands for."""
+    try:
+        frame = _frame.decode(line)
+    except BAD_JSON as error:
+        raise Unavailable("the cluster sent something that is no change", status=200, detail=str(error)) from error
+    if frame.type == "ERROR":
+        raise errors.from_frame(bytes(frame.object))
+    return Frame(frame.type, frame.object, read_meta(frame.object))
+
+
+def read_meta(raw: msgspec.Raw | bytes) -> Meta:
+    """The metadata of one object. Raises Unavailable when it has none."""
+    try:
+        return _head.decode(raw).metadata
+    except BAD_JSON as error:
+        raise Unavailable("the cluster sent an object without metadata", status=200, detail=str(error)) from error
+
+
+def unread(kind: str, meta: Meta, error: BaseException) -> Unreadable:
+    return Unreadable(kind, meta.namespace, meta.name, meta.uid, meta.resourceVersion, errors.bounded(str(error)))
+
+
+def lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of a stream, without their ends and without empty ones. Holds one line and one chunk at a time.
+
+    Raises Unavailable for a line longer than MAX_LINE and for a last one that was cut off.
+    """
+    parts: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            line = b"".join([*parts, end]) if parts else end
+            parts, size = [], 0
+            if line.strip():
+                yield line
+        if rest:
+            parts.append(rest)
+            size += len(rest)
+        if size > MAX_LINE:
+            raise Unavailable(f"the cluster sent a change longer than {MAX_LINE >> 20} MiB", status=200)
+    if size:
+        raise Unavailable("the cluster broke off in the middle of a change")

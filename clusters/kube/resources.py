@@ -1,0 +1,83 @@
+"""The kinds of objects that Muster touches, and the paths they have in the API."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from clusters.kube.errors import Rejected
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind as the API's paths spell it. `group` is "" for the core group."""
+
+    group: str
+    version: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str | None = None, name: str | None = None, subresource: str = "") -> str:
+        """The path of the collection (over all namespaces when none is given) or of one object.
+
+        Raises Rejected for a namespace or name that no object can have, and for one object without its namespace.
+        """
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        parts = [root]
+        if self.namespaced and namespace is not None:
+            parts += ["namespaces", _checked(namespace, _LABEL, 63, "metadata.namespace")]
+        elif self.namespaced and name is not None:
+            raise Rejected(f"{self.plural} are in a namespace, and none was given", reason="Invalid")
+        parts.append(self.plural)
+        if name is not None:
+            parts.append(_checked(name, _SUBDOMAIN, 253, "metadata.name"))
+        if subresource:
+            parts.append(quote(subresource, safe=""))
+        return "/".join(parts)
+
+
+def _checked(value: str, pattern: re.Pattern[str], longest: int, field: str) -> str:
+    if len(value) > longest or not pattern.fullmatch(value):
+        shown = value if len(value) <= 80 else value[:80] + "…"
+        message = f"{shown!r} is not a name that an object can have"
+        raise Rejected(message, status=422, reason="Invalid", causes=[(field, message)])
+    return quote(value, safe="")
+
+
+PODS = Resource("", "v1", "pods")
+EVENTS = Resource("", "v1", "events")
+SECRETS = Resource("", "v1", "secrets")
+CONFIGMAPS = Resource("", "v1", "configmaps")
+SERVICES = Resource("", "v1", "services")
+SERVICEACCOUNTS = Resource("", "v1", "serviceaccounts")
+PERSISTENTVOLUMECLAIMS = Resource("", "v1", "persistentvolumeclaims")
+RESOURCEQUOTAS = Resource("", "v1", "resourcequotas")
+NODES = Resource("", "v1", "nodes", namespaced=False)
+NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
+
+JOBS = Resource("batch", "v1", "jobs")
+LEASES = Resource("coordination.k8s.io", "v1", "leases")
+INGRESSES = Resource("networking.k8s.io", "v1", "ingresses")
+STORAGECLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
+PRIORITYCLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
+POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods")
+NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", namespaced=False)
+
+PYTORCHJOBS = Resource("kubeflow.org", "v1", "pytorchjobs")
+TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
+XGBOOSTJOBS = Resource("kubeflow.org", "v1", "xgboostjobs")
+JAXJOBS = Resource("kubeflow.org", "v1", "jaxjobs")
+MPIJOBS = Resource("kubeflow.org", "v1", "mpijobs")
+MPIJOBS_V2 = Resource("kubeflow.org", "v2beta1", "mpijobs")
+TRAINJOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs")
+
+QUEUES = Resource("scheduling.run.ai", "v2", "queues", namespaced=False)
+PODGROUPS = Resource("scheduling.run.ai", "v2alpha2", "podgroups")
