@@ -1,0 +1,212 @@
+"""Specs for tests: the one of the walk, and any valid one."""
+
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import strategies as st
+
+from workloads.specs import (
+    INHERITED,
+    UNCHANGED,
+    Access,
+    Architecture,
+    Claim,
+    CleanPodPolicy,
+    Compute,
+    ConfigMap,
+    Configuration,
+    Elastic,
+    EmptyDir,
+    Environment,
+    Extended,
+    Framework,
+    Gpus,
+    HostPath,
+    Lifecycle,
+    MasterChanges,
+    Nfs,
+    Pair,
+    Preemptibility,
+    Priority,
+    PullPolicy,
+    RestartPolicy,
+    Seccomp,
+    Secret,
+    Security,
+    Setup,
+    Source,
+    Spec,
+    Toleration,
+    TolerationEffect,
+    TolerationOperator,
+    Variable,
+    Volume,
+)
+
+SMALL_FRACTION = Compute(Gpus(1, portion=Decimal("0.1")), cpu_request="0.1", memory_request="100M")
+
+
+def train1(**changes: Any) -> Spec:
+    """The workload of the walk: a master and two workers with small fractions of GPUs."""
+    given: dict[str, Any] = {
+        "name": "train1",
+        "project": "team-a",
+        "namespace": "team-a",
+        "queue": "team-a",
+        "architecture": Architecture.DISTRIBUTED,
+        "framework": Framework.PYTORCH,
+        "workers": 2,
+        "setup": Setup(Environment("/kubeflow/pytorch-dist-mnist:latest"), SMALL_FRACTION),
+    }
+    return Spec(**given | changes)
+
+
+def one_pod(**changes: Any) -> Spec:
+    """A standard workload."""
+    setup = Setup(Environment("python:3.12", command=("python", "-c", "print('done')")))
+    return train1(**{"name": "solo", "architecture": Architecture.STANDARD, "framework": None, "workers": 1, "setup": setup} | changes)
+
+
+NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
+TEXTS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=20)
+PATHS = st.from_regex(r"(/[a-z0-9_]{1,8}){1,3}", fullmatch=True)
+VALUES = st.from_regex(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,10}[A-Za-z0-9])?)?", fullmatch=True)
+QUANTITIES = st.sampled_from(["1", "2", "0.5", "250m", "3e1"])
+MEMORY = st.sampled_from(["100M", "1Gi", "1.5Gi", "200Mi", "1e9"])
+OPTIONAL = st.none() | st.booleans()
+
+
+def listed(items: st.SearchStrategy[Any], unique_by: Any = None) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(items, max_size=3, unique_by=unique_by).map(tuple)
+
+
+def pairs(values: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[Pair, ...]]:
+    return listed(st.builds(Pair, st.builds("example.com/{}".format, NAMES) | NAMES, values), lambda pair: pair.key)
+
+
+VARIABLES = listed(
+    st.builds(Variable, st.from_regex(r"U_[A-Z0-9_]{0,10}", fullmatch=True), TEXTS)
+    | st.builds(Variable, NAMES, source=st.sampled_from([Source.SECRET, Source.CONFIG_MAP]), object_name=NAMES, key=NAMES)
+    | st.builds(
+        Variable, NAMES, source=st.just(Source.POD_FIELD), key=st.sampled_from(["metadata.name", "status.podIP", "metadata.labels['a']"])
+    ),
+    lambda variable: variable.name,
+)
+WORDS = listed(TEXTS)
+PULL_SECRETS = listed(NAMES, str)
+IMAGES = st.sampled_from(["/kubeflow/x:latest", "python", "Registry.example.com:5000/a/b_c:v1.2", "a/b@sha256:" + "0" * 64])
+ENVIRONMENTS = st.builds(
+    Environment, IMAGES, st.none() | st.sampled_from(PullPolicy), PULL_SECRETS, WORDS, WORDS, VARIABLES, st.just("") | PATHS
+)
+PORTIONS = st.integers(1, 10_000).map(lambda parts: Decimal(parts) / 10_000)
+GPUS = st.builds(Gpus, st.integers(0, 8)) | st.builds(Gpus, st.integers(0, 3), PORTIONS) | st.builds(Gpus, st.integers(0, 3), memory=MEMORY)
+EXTENDED = listed(
+    st.builds(Extended, st.sampled_from(["rdma/hca", "example.com/x"]), st.sampled_from(["1", "4"])), lambda each: each.resource
+)
+COMPUTES = st.builds(
+    Compute,
+    GPUS,
+    st.just("") | QUANTITIES,
+    st.sampled_from(["", "64"]),
+    st.just("") | MEMORY,
+    st.sampled_from(["", "1Ti"]),
+    st.booleans(),
+    EXTENDED,
+)
+CHANGEABLE = st.sampled_from([Access.READ_WRITE, Access.READ_ONLY])
+MODES = st.none() | st.integers(0, 0o777)
+
+
+def volumes(access: st.SearchStrategy[Access]) -> st.SearchStrategy[tuple[Volume, ...]]:
+    return listed(
+        st.builds(EmptyDir, path=PATHS, access=access, memory=st.booleans(), size=st.just("") | MEMORY)
+        | st.builds(HostPath, path=PATHS, access=access, source=PATHS, propagate=st.booleans())
+        | st.builds(ConfigMap, path=PATHS, name=NAMES, sub_path=st.just("") | NAMES, mode=MODES)
+        | st.builds(Secret, path=PATHS, name=NAMES, mode=MODES)
+        | st.builds(Claim, path=PATHS, access=access, claim=NAMES)
+        | st.builds(Nfs, path=PATHS, access=access, server=NAMES, export=PATHS),
+        lambda volume: volume.path,
+    )
+
+
+TOLERATIONS = listed(
+    st.builds(Toleration, NAMES, st.just(TolerationOperator.EQUAL), VALUES, st.sampled_from(TolerationEffect))
+    | st.builds(Toleration, st.just("") | NAMES, st.just(TolerationOperator.EXISTS), effect=st.sampled_from(TolerationEffect))
+    | st.builds(Toleration, NAMES, effect=st.just(TolerationEffect.NO_EXECUTE), seconds=st.integers(1, 1000))
+)
+SECURITIES = st.builds(
+    Security,
+    st.none() | st.integers(1, 2**31 - 1),
+    st.none() | st.integers(0, 2**31 - 1),
+    listed(st.integers(0, 2**31 - 1)),
+    OPTIONAL,
+    st.booleans(),
+    OPTIONAL,
+    st.sampled_from([(), ("NET_ADMIN", "SYS_PTRACE")]),
+    st.booleans(),
+    st.booleans(),
+    st.none() | st.sampled_from(Seccomp),
+)
+
+
+def setups(access: st.SearchStrategy[Access] = CHANGEABLE) -> st.SearchStrategy[Setup]:
+    return st.builds(Setup, ENVIRONMENTS, COMPUTES, volumes(access), TOLERATIONS, VALUES, pairs(TEXTS), pairs(VALUES), SECURITIES)
+
+
+def inherited_or(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.just(INHERITED) | values
+
+
+CHANGES = st.just(UNCHANGED) | st.builds(
+    MasterChanges,
+    image=inherited_or(IMAGES),
+    command=inherited_or(WORDS),
+    variables=inherited_or(VARIABLES),
+    pull_policy=inherited_or(st.none() | st.sampled_from(PullPolicy)),
+    gpus=inherited_or(GPUS),
+    memory_request=inherited_or(st.just("") | MEMORY),
+    volumes=inherited_or(volumes(CHANGEABLE)),
+    labels=inherited_or(pairs(VALUES)),
+    security=inherited_or(SECURITIES),
+)
+
+
+def lifecycles(restarts: Any, cleaning: Any) -> st.SearchStrategy[Lifecycle]:
+    times = st.none() | st.integers(0, 3600)
+    return st.builds(
+        Lifecycle,
+        st.none() | st.sampled_from(Priority),
+        st.none() | st.sampled_from(Preemptibility),
+        st.integers(0, 100),
+        restarts,
+        cleaning,
+        times,
+        times,
+    )
+
+
+def _project(**parts: Any) -> st.SearchStrategy[Spec]:
+    return st.builds(Spec, name=NAMES, project=NAMES, namespace=NAMES, queue=NAMES, **parts)
+
+
+STANDARD = _project(
+    setup=setups(st.sampled_from(Access)),
+    runs=st.integers(1, 10_000),
+    parallelism=st.integers(1, 10_000),
+    lifecycle=lifecycles(st.sampled_from([None, RestartPolicy.NEVER, RestartPolicy.ON_FAILURE]), st.none()),
+)
+_DISTRIBUTED: dict[str, Any] = {
+    "architecture": st.just(Architecture.DISTRIBUTED),
+    "framework": st.just(Framework.PYTORCH),
+    "lifecycle": lifecycles(st.none() | st.sampled_from(RestartPolicy), st.none() | st.sampled_from(CleanPodPolicy)),
+    "workers": st.integers(1, 10_000),
+}
+WITH_MASTER = _project(setup=setups(st.sampled_from(Access)), master=CHANGES, **_DISTRIBUTED)
+WORKERS_ONLY = _project(setup=setups(), configuration=st.just(Configuration.WORKERS_ONLY), **_DISTRIBUTED)
+ELASTIC = _project(
+    setup=setups(),
+    configuration=st.sampled_from(Configuration),
+    elastic=st.builds(Elastic, st.integers(1, 4), st.integers(4, 100)),
+    **_DISTRIBUTED | {"workers": st.just(4)},
+)
+ANY_SPEC = STANDARD | WITH_MASTER | WORKERS_ONLY | ELASTIC

@@ -1,0 +1,407 @@
+"""A Spec becomes exactly these objects, the real schemas take them, and a real cluster runs them."""
+
+import copy
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+
+from localkube import schemas
+from tests.cluster import LocalKube
+from tests.conformance.api import Api, eventually
+from tests.workloads.submissions import ANY_SPEC, one_pod, train1
+from workloads.manifests import FRAMEWORKS, CannotBuild, as_rest, as_yaml, build, rest_path, selector
+from workloads.specs import (
+    Access,
+    Claim,
+    CleanPodPolicy,
+    Compute,
+    ConfigMap,
+    Configuration,
+    Elastic,
+    EmptyDir,
+    Environment,
+    Extended,
+    Framework,
+    Gpus,
+    HostPath,
+    Lifecycle,
+    MasterChanges,
+    Nfs,
+    Pair,
+    Preemptibility,
+    Priority,
+    PullPolicy,
+    RestartPolicy,
+    Seccomp,
+    Secret,
+    Security,
+    Setup,
+    Source,
+    Spec,
+    Toleration,
+    TolerationEffect,
+    TolerationOperator,
+    Variable,
+    problems,
+)
+from workloads.states import Status, derive
+
+Object = dict[str, Any]
+
+LABELS = {
+    "app.kubernetes.io/managed-by": "muster",
+    "muster.dev/workload": "w-1",
+    "muster.dev/attempt": "2",
+    "muster.dev/project": "team-a",
+    "kai.scheduler/queue": "team-a",
+    "kai.scheduler/preemptibility": "preemptible",
+}
+COMMON = {"schedulerName": "kai-scheduler", "automountServiceAccountToken": False, "enableServiceLinks": False}
+
+EVERYTHING = Setup(
+    Environment(
+        "train:1",
+        PullPolicy.ALWAYS,
+        ("registry",),
+        ("python", "train.py"),
+        ("--epochs", "3"),
+        (
+            Variable("A", "1"),
+            Variable("B", source=Source.SECRET, object_name="s", key="k"),
+            Variable("C", source=Source.CONFIG_MAP, object_name="c", key="k"),
+            Variable("D", source=Source.POD_FIELD, key="metadata.name"),
+        ),
+        "/src",
+    ),
+    Compute(Gpus(2), "1", "2", "1Gi", "2Gi", large_shm=True, extended=(Extended("rdma/hca", "1"),)),
+    (
+        EmptyDir(path="/tmp/a", memory=True, size="1Gi"),
+        HostPath(path="/b", source="/mnt/b", propagate=True, access=Access.RANK_0_WRITES),
+        ConfigMap(path="/etc/c", name="c", sub_path="c.ini", mode=0o400),
+        Secret(path="/d", name="d"),
+        Claim(path="/e", claim="e", access=Access.READ_ONLY),
+        Nfs(path="/f", server="nfs.example.com", export="/f"),
+    ),
+    (Toleration("a", TolerationOperator.EQUAL, "b", TolerationEffect.NO_EXECUTE, 60), Toleration("", TolerationOperator.EXISTS)),
+    "dgx",
+    (Pair("note", "hello"),),
+    (Pair("team", "vision"),),
+    Security(1000, 1001, (5, 6), True, True, False, ("IPC_LOCK",), True, True, Seccomp.RUNTIME_DEFAULT),
+)
+
+
+def objects(spec: Spec) -> list[Object]:
+    assert problems(spec) == ()
+    return build(spec, workload_id="w-1", attempt=2)
+
+
+def refusals(obj: Object) -> list[Any]:
+    """What the real schemas find unknown or wrong in an object."""
+    schema = schemas.load({"PyTorchJob": "pytorchjobs", "Job": "jobs"}[obj["kind"]])
+    checked = copy.deepcopy(obj)
+    return [*schema.prune(checked), *schema.validate(checked), *([] if checked == obj else ["something was dropped"])]
+
+
+def test_the_workload_of_the_walk() -> None:
+    container = {
+        "name": "pytorch",
+        "image": "kubeflow/pytorch-dist-mnist:latest",
+        "resources": {"requests": {"cpu": "0.1", "memory": "100M"}},
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    template = {"metadata": {"labels": LABELS, "annotations": {"gpu-fraction": "0.1"}}, "spec": {"containers": [container], **COMMON}}
+    assert objects(train1()) == [
+        {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "PyTorchJob",
+            "metadata": {"name": "train1", "namespace": "team-a", "labels": LABELS},
+            "spec": {
+                "runPolicy": {"backoffLimit": 6, "cleanPodPolicy": "Running"},
+                "pytorchReplicaSpecs": {
+                    "Master": {"replicas": 1, "restartPolicy": "OnFailure", "template": template},
+                    "Worker": {"replicas": 2, "restartPolicy": "OnFailure", "template": template},
+                },
+            },
+        }
+    ]
+
+
+def test_a_standard_workload() -> None:
+    container = {
+        "name": "main",
+        "image": "python:3.12",
+        "command": ["python", "-c", "print('done')"],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    spec = {"containers": [container], **COMMON, "restartPolicy": "Never"}
+    assert objects(one_pod(runs=3, parallelism=5)) == [
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "solo", "namespace": "team-a", "labels": LABELS},
+            "spec": {"completions": 3, "parallelism": 3, "backoffLimit": 6, "template": {"metadata": {"labels": LABELS}, "spec": spec}},
+        }
+    ]
+
+
+def test_everything_that_a_pod_can_be_asked_to_be() -> None:
+    lifecycle = Lifecycle(
+        Priority.HIGH, Preemptibility.NON_PREEMPTIBLE, 3, RestartPolicy.NEVER, CleanPodPolicy.NONE, grace_seconds=60, auto_delete_seconds=0
+    )
+    (job,) = objects(train1(setup=EVERYTHING, lifecycle=lifecycle))
+    assert job["spec"]["runPolicy"] == {"backoffLimit": 3, "cleanPodPolicy": "None"}
+    assert job["metadata"]["annotations"] == {"note": "hello"}
+    worker = job["spec"]["pytorchReplicaSpecs"]["Worker"]
+    assert (worker["restartPolicy"], worker["template"]["metadata"]["annotations"]) == ("Never", {"note": "hello"})
+    labels = LABELS | {"team": "vision", "priorityClassName": "high", "kai.scheduler/preemptibility": "non-preemptible"}
+    assert worker["template"]["metadata"]["labels"] == job["metadata"]["labels"] == labels
+    assert worker["template"]["spec"] == EVERY_POD
+
+
+EVERY_POD = {
+    **COMMON,
+    "containers": [
+        {
+            "name": "pytorch",
+            "image": "train:1",
+            "imagePullPolicy": "Always",
+            "command": ["python", "train.py"],
+            "args": ["--epochs", "3"],
+            "workingDir": "/src",
+            "env": [
+                {"name": "A", "value": "1"},
+                {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+                {"name": "C", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
+                {"name": "D", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            ],
+            "resources": {
+                "requests": {"cpu": "1", "memory": "1Gi"},
+                "limits": {"cpu": "2", "memory": "2Gi", "nvidia.com/gpu": "2", "rdma/hca": "1"},
+            },
+            "volumeMounts": [
+                {"name": "volume-1", "mountPath": "/tmp/a"},
+                {"name": "volume-2", "mountPath": "/b", "readOnly": True, "mountPropagation": "HostToContainer"},
+                {"name": "volume-3", "mountPath": "/etc/c", "readOnly": True, "subPath": "c.ini"},
+                {"name": "volume-4", "mountPath": "/d", "readOnly": True},
+                {"name": "volume-5", "mountPath": "/e", "readOnly": True},
+                {"name": "volume-6", "mountPath": "/f"},
+                {"name": "shared-memory", "mountPath": "/dev/shm"},
+            ],
+            "securityContext": {"readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False, "capabilities": {"add": ["IPC_LOCK"]}},
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+        }
+    ],
+    "volumes": [
+        {"name": "volume-1", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
+        {"name": "volume-2", "hostPath": {"path": "/mnt/b"}},
+        {"name": "volume-3", "configMap": {"name": "c", "defaultMode": 0o400}},
+        {"name": "volume-4", "secret": {"secretName": "d"}},
+        {"name": "volume-5", "persistentVolumeClaim": {"claimName": "e"}},
+        {"name": "volume-6", "nfs": {"server": "nfs.example.com", "path": "/f"}},
+        {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
+    ],
+    "nodeSelector": {"run.ai/type": "dgx"},
+    "tolerations": [
+        {"key": "a", "operator": "Equal", "value": "b", "effect": "NoExecute", "tolerationSeconds": 60},
+        {"operator": "Exists"},
+    ],
+    "imagePullSecrets": [{"name": "registry"}],
+    "terminationGracePeriodSeconds": 60,
+    "securityContext": {
+        "runAsUser": 1000,
+        "runAsGroup": 1001,
+        "supplementalGroups": [5, 6],
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    },
+    "hostIPC": True,
+    "hostNetwork": True,
+}
+
+GPUS = [
+    (Gpus(), {}, None),
+    (Gpus(2), {}, "2"),
+    (Gpus(0, Decimal(1)), {}, "1"),
+    (Gpus(1, Decimal("0.50")), {"gpu-fraction": "0.5"}, None),
+    (Gpus(2, Decimal("0.0001")), {"gpu-fraction": "0.0001", "gpu-fraction-num-devices": "2"}, None),
+    (Gpus(0, memory="1.5G"), {"gpu-memory": "1431"}, None),
+    (Gpus(3, memory="1Gi"), {"gpu-memory": "1024", "gpu-fraction-num-devices": "3"}, None),
+]
+
+
+@pytest.mark.parametrize(("gpus", "annotations", "devices"), GPUS, ids=range(len(GPUS)))
+def test_gpus_are_whole_devices_or_the_scheduler_s_annotations(gpus: Gpus, annotations: Object, devices: str | None) -> None:
+    (job,) = objects(one_pod(setup=Setup(Environment("x"), Compute(gpus))))
+    template = job["spec"]["template"]
+    assert template["metadata"].get("annotations", {}) == annotations
+    assert template["spec"]["containers"][0].get("resources", {}).get("limits", {}).get("nvidia.com/gpu") == devices
+
+
+def test_the_master_differs_in_what_is_changed_and_may_write_where_rank_0_may() -> None:
+    shared = Setup(Environment("x", args=("a",)), volumes=(Nfs(path="/n", server="s", export="/e", access=Access.RANK_0_WRITES),))
+    (job,) = objects(train1(setup=shared, master=MasterChanges(args=("b",), gpus=Gpus(1))))
+    replicas = job["spec"]["pytorchReplicaSpecs"]
+    master, worker = (replicas[role]["template"]["spec"]["containers"][0] for role in ("Master", "Worker"))
+    assert (master["args"], worker["args"]) == (["b"], ["a"])
+    assert (master["resources"]["limits"], worker.get("resources")) == ({"nvidia.com/gpu": "1"}, None)
+    assert "readOnly" not in master["volumeMounts"][0]
+    assert worker["volumeMounts"][0]["readOnly"] is True
+
+
+def test_workers_only_have_a_rendezvous() -> None:
+    (job,) = objects(train1(configuration=Configuration.WORKERS_ONLY, workers=4))
+    assert job["spec"]["pytorchReplicaSpecs"].keys() == {"Worker"}
+    assert job["spec"]["runPolicy"]["cleanPodPolicy"] == "None"
+    assert job["spec"]["elasticPolicy"] == {"minReplicas": 4, "maxReplicas": 4, "rdzvBackend": "c10d"}
+
+
+def test_an_elastic_workload_starts_with_its_minimum_as_a_gang() -> None:
+    (job,) = objects(train1(elastic=Elastic(1, 5)))
+    policy = job["spec"]["elasticPolicy"]
+    assert (policy["minReplicas"], policy["maxReplicas"]) == (1, 5)
+    assert job["spec"]["runPolicy"]["schedulingPolicy"] == {"minAvailable": 2}
+    worker = job["spec"]["pytorchReplicaSpecs"]["Worker"]
+    assert worker["replicas"] == 2
+    assert worker["template"]["spec"]["containers"][0]["env"] == [{"name": "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "value": "1"}]
+
+
+def test_a_cluster_without_kai_keeps_its_own_scheduler() -> None:
+    (job,) = build(one_pod(), workload_id="w-1", scheduler="")
+    assert "schedulerName" not in job["spec"]["template"]["spec"]
+
+
+def test_there_is_a_builder_for_each_framework_that_can_be_chosen() -> None:
+    assert FRAMEWORKS.keys() == {framework for framework in Framework if not framework.unsupported}
+    with pytest.raises(CannotBuild):
+        build(train1(framework=Framework.JAX), workload_id="w-1")
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(ANY_SPEC)
+def test_the_real_schemas_take_whatever_a_valid_spec_becomes(spec: Spec) -> None:
+    made = objects(spec)
+    assert [refusals(obj) for obj in made] == [[]] * len(made)
+    assert list(yaml.safe_load_all(as_yaml(made))) == made
+    json.dumps(as_rest(spec, project_id="1", cluster_id="c"))
+
+
+def test_yaml_reads_like_written_by_hand() -> None:
+    text = as_yaml(objects(one_pod(setup=Setup(Environment("x", command=("sh", "-c", "one\ntwo\n"))))))
+    assert text.startswith("apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: solo\n")
+    assert "command:\n            - sh\n            - -c\n            - |\n              one\n              two\n" in text
+    assert "&id" not in as_yaml(objects(train1()))
+
+
+def test_the_walk_as_a_rest_call() -> None:
+    assert rest_path(train1()) == "/api/v1/workloads/distributed"
+    assert as_rest(train1(), project_id="7", cluster_id="c-1") == {
+        "name": "train1",
+        "projectId": "7",
+        "clusterId": "c-1",
+        "spec": {
+            "distributedFramework": "PyTorch",
+            "numWorkers": 2,
+            "image": "/kubeflow/pytorch-dist-mnist:latest",
+            "compute": {
+                "gpuDevicesRequest": 1,
+                "gpuRequestType": "portion",
+                "gpuPortionRequest": 0.1,
+                "cpuCoreRequest": 0.1,
+                "cpuMemoryRequest": "100M",
+            },
+            "backoffLimit": 6,
+        },
+        "masterSpecSameAsWorker": True,
+    }
+
+
+def test_a_changed_master_is_sent_whole() -> None:
+    body = as_rest(train1(master=MasterChanges(args=("a b",))), project_id="7", cluster_id="c-1")
+    assert body["masterSpecSameAsWorker"] is False
+    assert (body["masterSpec"]["image"], body["masterSpec"]["args"]) == (body["spec"]["image"], "'a b'")
+    assert body["masterSpec"].keys().isdisjoint({"numWorkers", "distributedFramework", "cleanPodPolicy"})
+
+
+def test_everything_as_a_rest_call() -> None:
+    body = as_rest(train1(setup=EVERYTHING, configuration=Configuration.WORKERS_ONLY), project_id="7", cluster_id="c-1")
+    assert body["noMaster"] is True
+    spec = body["spec"]
+    assert spec["environmentVariables"][1:] == [
+        {"name": "B", "secret": {"name": "s", "key": "k"}},
+        {"name": "C", "configMap": {"name": "c", "key": "k"}},
+        {"name": "D", "podFieldRef": {"path": "metadata.name"}},
+    ]
+    assert spec["storage"]["pvc"] == [{"name": "volume-5", "claimName": "e", "existingPvc": True, "path": "/e", "readOnly": True}]
+    assert spec["storage"]["configMapVolume"][0]["defaultMode"] == "0400"
+    assert spec["security"]["supplementalGroups"] == "5,6"
+    assert (spec["command"], spec["args"]) == ("python train.py", "--epochs 3")
+
+
+def test_the_selector_finds_ours_and_one_workload_s() -> None:
+    assert selector() == "app.kubernetes.io/managed-by=muster"
+    assert selector("w-1") == "app.kubernetes.io/managed-by=muster,muster.dev/workload=w-1"
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """A real cluster with the namespace and the queue of team-a."""
+    with LocalKube(tmp_path_factory.mktemp("cluster") / "data", "--gpus", "4") as cluster:
+        client = Api.from_kubeconfig(cluster.kubeconfig)
+        client.post("/api/v1/namespaces", {"metadata": {"name": "team-a"}}).ok(201)
+        resources = {name: {"quota": 2, "limit": -1, "overQuotaWeight": 1} for name in ("gpu", "cpu", "memory")}
+        queue = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "team-a"}, "spec": {"resources": resources}}
+        client.post("/apis/scheduling.run.ai/v2/queues", queue).ok(201)
+        yield client
+        client.close()
+
+
+ALLREDUCE = Setup(Environment("muster/allreduce", args=("--steps", "15", "--slow", "0.1")), train1().setup.compute)
+LIVE = [
+    (train1(setup=ALLREDUCE), "/apis/kubeflow.org/v1/namespaces/team-a/pytorchjobs", 3),
+    (one_pod(setup=ALLREDUCE), "/apis/batch/v1/namespaces/team-a/jobs", 1),
+]
+
+
+@pytest.mark.parametrize(("spec", "path", "count"), LIVE, ids=["distributed", "standard"])
+def test_a_real_cluster_runs_it_to_the_end(api: Api, spec: Spec, path: str, count: int) -> None:
+    seen = [Status.CREATING]
+    most = 0
+
+    def look() -> bool:
+        nonlocal most
+        job = api.get(f"{path}/{spec.name}").ok()
+        pods = api.get("/api/v1/namespaces/team-a/pods", labelSelector=selector(f"w-{spec.name}")).ok()["items"]
+        told = derive(job, pods, before=seen[-1])
+        if told.status != seen[-1]:
+            seen.append(told.status)
+        most = max(most, told.running)
+        if told.status is Status.COMPLETED:
+            assert told.ended == f"{count} succeeded"
+        return told.status in (Status.COMPLETED, Status.FAILED)
+
+    for obj in build(spec, workload_id=f"w-{spec.name}"):
+        api.post(path, obj, fieldValidation="Strict").ok(201)
+    eventually(look)
+    order = [Status.CREATING, Status.PENDING, Status.INITIALIZING, Status.RUNNING, Status.COMPLETED]
+    assert [status for status in order if status in seen] == seen
+    assert seen[-2:] == [Status.RUNNING, Status.COMPLETED]
+    assert most == count
+
+
+def test_a_job_too_large_for_the_cluster_is_pending(api: Api) -> None:
+    spec = replace(train1(name="large", setup=Setup(Environment("muster/allreduce"), Compute(Gpus(4)))))
+    (job,) = build(spec, workload_id="w-large")
+    api.post(LIVE[0][1], job, fieldValidation="Strict").ok(201)
+
+    def pending() -> Any:
+        pods = api.get("/api/v1/namespaces/team-a/pods", labelSelector=selector("w-large")).ok()["items"]
+        told = derive(api.get(f"{LIVE[0][1]}/large").ok(), pods)
+        return told.status is Status.PENDING and told.reason
+
+    assert "GPU" in eventually(pending).upper()

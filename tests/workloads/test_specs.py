@@ -1,0 +1,293 @@
+"""A Spec says what is wrong with it in words, counts what it asks for, and comes back from a database row as it went in."""
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.workloads.submissions import ANY_SPEC, SMALL_FRACTION, one_pod, train1
+from workloads import specs
+from workloads.specs import (
+    Access,
+    BadSpec,
+    BadWords,
+    CleanPodPolicy,
+    Compute,
+    ConfigMap,
+    Configuration,
+    Elastic,
+    EmptyDir,
+    Environment,
+    Extended,
+    Framework,
+    Gpus,
+    HostPath,
+    Lifecycle,
+    MasterChanges,
+    Nfs,
+    Pair,
+    Preemptibility,
+    Priority,
+    RestartPolicy,
+    Security,
+    Setup,
+    Source,
+    Spec,
+    Toleration,
+    TolerationOperator,
+    Variable,
+    problems,
+)
+
+IMAGE = Environment("x")
+
+
+def setup(**changes: Any) -> Spec:
+    return train1(setup=Setup(**{"environment": IMAGE} | changes))
+
+
+def environment(**changes: Any) -> Spec:
+    return setup(environment=replace(IMAGE, **changes))
+
+
+def compute(**changes: Any) -> Spec:
+    return setup(compute=Compute(**changes))
+
+
+def life(**changes: Any) -> Spec:
+    return train1(lifecycle=Lifecycle(**changes))
+
+
+def of(field: str, spec: Spec) -> list[str]:
+    return [problem.text for problem in problems(spec) if problem.field == field]
+
+
+def test_the_workload_of_the_walk_has_no_problems() -> None:
+    assert problems(train1()) == ()
+    assert problems(one_pod()) == ()
+
+
+def test_the_walk_asks_for_three_pods_and_three_tenths_of_a_gpu() -> None:
+    assert train1().totals == specs.Totals(3, Decimal("0.3"), 0, Decimal("0.3"), Decimal(300_000_000))
+
+
+@pytest.mark.parametrize(
+    ("spec", "pods", "gpus", "memory"),
+    [
+        (one_pod(), 1, 0, 0),
+        (one_pod(runs=10, parallelism=4), 4, 0, 0),
+        (one_pod(runs=2, parallelism=4), 2, 0, 0),
+        (train1(configuration=Configuration.WORKERS_ONLY), 2, Decimal("0.2"), 0),
+        (train1(master=MasterChanges(gpus=Gpus(2))), 3, Decimal("2.2"), 0),
+        (compute(gpus=Gpus(2, memory="1.5Gi")), 3, 0, 9216),
+        (compute(gpus=Gpus(0, portion=Decimal(1))), 3, 3, 0),
+    ],
+)
+def test_totals_follow_the_configuration(spec: Spec, pods: int, gpus: Decimal, memory: int) -> None:
+    totals = spec.totals
+    assert (totals.pods, totals.gpus, totals.gpu_memory) == (pods, gpus, memory)
+
+
+NAMES = {
+    "": "must be given",
+    "Train": "lower-case",
+    "1train": "start with a letter",
+    "train_1": "lower-case",
+    "train-": "end with a letter or digit",
+    "a.b": "lower-case",
+    "träin": "lower-case",
+    "a" * 51: "at most 50 characters; it has 51",
+    "a\n": "lower-case",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_a_dns_label_that_starts_with_a_letter(name: str) -> None:
+    (text,) = of("name", train1(name=name))
+    assert text.startswith("The name must")
+    assert NAMES[name] in text
+
+
+@pytest.mark.parametrize("name", ["a", "a" * 50, "train-1", "t0"])
+def test_good_names_pass(name: str) -> None:
+    assert problems(train1(name=name)) == ()
+
+
+def test_the_longest_name_leaves_room_for_what_operators_append() -> None:
+    assert {specs.longest_name(framework, workers) for framework in [None, *Framework] for workers in (1, 10, 1000, 10_000)} == {50}
+    assert specs.longest_name(Framework.PYTORCH, 10**6) == 63 - len("-worker-999999")
+
+
+REFUSED = [
+    (train1(framework=None), "framework", "must be chosen"),
+    (train1(framework=Framework.MPI), "framework", "MPI cannot be launched with this version of Muster yet; PyTorch can."),
+    (train1(workers=0), "workers", "The number of workers must be a whole number from 1 to 10,000."),
+    (train1(workers=10_001), "workers", "10,000"),
+    (train1(namespace="a.b"), "namespace", "no dots"),
+    (train1(queue=""), "queue", "must be given"),
+    (train1(runs=2), "runs", "standard"),
+    (train1(configuration=Configuration.WORKERS_ONLY, master=MasterChanges(image="x")), "master", "has no master"),
+    (train1(elastic=Elastic(3, 4)), "elastic.min_workers", "from 1 to the number of workers, 2"),
+    (train1(elastic=Elastic(1, 1)), "elastic.max_workers", "from the number of workers, 2, to 10,000"),
+    (one_pod(framework=Framework.PYTORCH), "framework", "is for distributed workloads"),
+    (one_pod(workers=2), "workers", "is for distributed workloads"),
+    (one_pod(runs=0), "runs", "from 1 to 10,000"),
+    (one_pod(lifecycle=Lifecycle(restart_policy=RestartPolicy.ALWAYS)), "lifecycle.restart_policy", "OnFailure or Never"),
+    (one_pod(lifecycle=Lifecycle(clean_pod_policy=CleanPodPolicy.ALL)), "lifecycle.clean_pod_policy", "distributed"),
+    (life(backoff_limit=101), "lifecycle.backoff_limit", "from 0 to 100"),
+    (life(grace_seconds=-1), "lifecycle.grace_seconds", "grace period in seconds"),
+    (life(auto_delete_seconds=10**9), "lifecycle.auto_delete_seconds", "auto-deletion"),
+    (environment(image=""), "setup.environment.image", "The image must be given."),
+    (environment(image="a b"), "setup.environment.image", "without spaces"),
+    (environment(image="team/Train"), "setup.environment.image", "lower case"),
+    (environment(working_dir="tmp"), "setup.environment.working_dir", "must start with /"),
+    (environment(args=("a\x00",)), "setup.environment.args", "null character"),
+    (environment(args=("\ud800",)), "setup.environment.args", "surrogate"),
+    (environment(pull_secrets=("Ä",)), "setup.environment.pull_secrets.0", "Pull secret 1"),
+    (environment(pull_secrets=("a", "a")), "setup.environment.pull_secrets", "The pull secret a must be given once only."),
+    (environment(variables=(Variable("1A"),)), "setup.environment.variables.0.name", "The name of environment variable 1 must start"),
+    (
+        environment(variables=(Variable("A"), Variable("A"))),
+        "setup.environment.variables.1.name",
+        "The environment variable A must be given once",
+    ),
+    (environment(variables=(Variable("RANK"),)), "setup.environment.variables.0.name", "is set by the training operator"),
+    (environment(variables=(Variable("A", source=Source.SECRET, key="k"),)), "setup.environment.variables.0.object_name", "The Secret of"),
+    (environment(variables=(Variable("A", source=Source.CONFIG_MAP, object_name="c"),)), "setup.environment.variables.0.key", "key of"),
+    (environment(variables=(Variable("A", source=Source.POD_FIELD, key="spec.x"),)), "setup.environment.variables.0.key", "pod field"),
+    (environment(args=("a",) * 257), "setup.environment.args", "at most 256"),
+    (environment(args=("a" * 30_000,) * 9), "setup.environment.variables", "together"),
+    (compute(cpu_request="100MB"), "setup.compute.cpu_request", "such as 500m"),
+    (compute(memory_request="100MB"), "setup.compute.memory_request", "without the B"),
+    (compute(memory_request="1K"), "setup.compute.memory_request", "such as"),
+    (compute(cpu_request="0.0001"), "setup.compute.cpu_request", "from 1m to 4096"),
+    (compute(cpu_request="1.0001"), "setup.compute.cpu_request", "multiple of 0.001"),
+    (compute(cpu_request="-1"), "setup.compute.cpu_request", "must be a number"),
+    (compute(cpu_request="2", cpu_limit="1500m"), "setup.compute.cpu_limit", "The CPU limit must not be below the request, 2."),
+    (compute(memory_limit="65Ti"), "setup.compute.memory_limit", "from 1Mi to 64Ti"),
+    (compute(gpus=Gpus(-1)), "setup.compute.gpus.devices", "GPU devices per pod"),
+    (compute(gpus=Gpus(1, Decimal("0.5"), "1Gi")), "setup.compute.gpus.memory", "cannot be given together with a GPU portion"),
+    (compute(gpus=Gpus(portion=Decimal(0))), "setup.compute.gpus.portion", "above 0 and at most 1"),
+    (compute(gpus=Gpus(portion=Decimal("1.1"))), "setup.compute.gpus.portion", "above 0 and at most 1"),
+    (compute(gpus=Gpus(portion=Decimal("nan"))), "setup.compute.gpus.portion", "above 0 and at most 1"),
+    (compute(gpus=Gpus(memory="10")), "setup.compute.gpus.memory", "from 1Mi to 1Ti"),
+    (compute(extended=(Extended("nvidia.com/gpu", "1"),)), "setup.compute.extended.0.resource", "GPU devices are asked for above"),
+    (compute(extended=(Extended("cpu", "1"),)), "setup.compute.extended.0.resource", "domain"),
+    (compute(extended=(Extended("a/b", "1.5"),)), "setup.compute.extended.0.quantity", "multiple of 1"),
+    (setup(volumes=(EmptyDir(path="a"),)), "setup.volumes.0.path", "The container path of volume 1 (empty directory) must start with /."),
+    (setup(volumes=(EmptyDir(path="/"),)), "setup.volumes.0.path", "root"),
+    (setup(volumes=(EmptyDir(path="/a/../b"),)), "setup.volumes.0.path", ".."),
+    (setup(volumes=(EmptyDir(path="/a"), EmptyDir(path="/a/"))), "setup.volumes.1.path", "once"),
+    (setup(volumes=(EmptyDir(path="/dev/shm"),), compute=Compute(large_shm=True)), "setup.volumes.0.path", "shared memory"),
+    (setup(volumes=(HostPath(path="/a", source="b"),)), "setup.volumes.0.source", "host path of volume 1"),
+    (setup(volumes=(ConfigMap(path="/a", name="A"),)), "setup.volumes.0.name", "(ConfigMap)"),
+    (setup(volumes=(ConfigMap(path="/a", name="a", access=Access.READ_WRITE),)), "setup.volumes.0.access", "read-only"),
+    (setup(volumes=(ConfigMap(path="/a", name="a", sub_path="/b"),)), "setup.volumes.0.sub_path", "must not start with /"),
+    (setup(volumes=(ConfigMap(path="/a", name="a", mode=0o1000),)), "setup.volumes.0.mode", "0777"),
+    (setup(volumes=(Nfs(path="/a", server="a b", export="/x"),)), "setup.volumes.0.server", "server"),
+    (setup(tolerations=(Toleration(),)), "setup.tolerations.0.key", "Exists"),
+    (setup(tolerations=(Toleration("a", TolerationOperator.EXISTS, "v"),)), "setup.tolerations.0.value", "must be empty"),
+    (setup(tolerations=(Toleration("a", seconds=5),)), "setup.tolerations.0.seconds", "NoExecute"),
+    (setup(node_type="a b"), "setup.node_type", "The node type"),
+    (setup(labels=(Pair("a", "b c"),)), "setup.labels.0.value", "The value of label 1"),
+    (setup(labels=(Pair("kai.scheduler/queue", "b"),)), "setup.labels.0.key", "is set by Muster or the cluster"),
+    (setup(annotations=(Pair("localkube.muster.dev/hold", "true"),)), "setup.annotations.0.key", "is set by Muster"),
+    (setup(annotations=(Pair("gpu-memory", "1"),)), "setup.annotations.0.key", "is set by Muster"),
+    (setup(annotations=(Pair("a/b/c", ""),)), "setup.annotations.0.key", "domain"),
+    (setup(security=Security(uid=-1)), "setup.security.uid", "The user ID"),
+    (setup(security=Security(uid=0, non_root=True)), "setup.security.uid", "root"),
+    (setup(security=Security(capabilities=("ROOT",))), "setup.security.capabilities", "The capability ROOT"),
+    (train1(master=MasterChanges(image="A")), "master.environment.image", "For the master: the image must"),
+]
+
+
+@pytest.mark.parametrize(("spec", "field", "words"), REFUSED, ids=[f"{field}-{index}" for index, (_, field, _) in enumerate(REFUSED)])
+def test_what_is_wrong_is_said_in_words_with_its_field(spec: Spec, field: str, words: str) -> None:
+    texts = of(field, spec)
+    assert any(words in text for text in texts), problems(spec)
+    assert all(text.endswith(".") and not text.endswith("..") and text[0].isupper() for text in texts)
+
+
+def test_rank_0_writes_needs_a_master_or_a_single_pod() -> None:
+    shared = Setup(IMAGE, volumes=(EmptyDir(path="/a", access=Access.RANK_0_WRITES),))
+    assert problems(train1(setup=shared)) == problems(one_pod(setup=shared)) == ()
+    assert "rank 0 only" in of("setup.volumes.0.access", train1(setup=shared, configuration=Configuration.WORKERS_ONLY))[0]
+
+
+def test_the_master_is_set_up_as_the_workers_but_for_what_is_changed() -> None:
+    spec = train1(master=MasterChanges(image="other", args=(), large_shm=True, node_type="big"))
+    expected = replace(spec.setup, node_type="big")
+    expected = replace(
+        expected, environment=replace(spec.setup.environment, image="other"), compute=replace(SMALL_FRACTION, large_shm=True)
+    )
+    assert spec.master_setup == expected
+    assert train1().master_setup == train1().setup
+
+
+def test_a_problem_that_the_master_inherits_is_told_once() -> None:
+    spec = train1(setup=Setup(Environment("A")), master=MasterChanges(args=("x",)))
+    assert [problem.field for problem in problems(spec)] == ["setup.environment.image"]
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "preemptible"),
+    [
+        (Lifecycle(), True),
+        (Lifecycle(Priority.LOW), True),
+        (Lifecycle(Priority.HIGH), False),
+        (Lifecycle(Priority.HIGH, Preemptibility.PREEMPTIBLE), True),
+        (Lifecycle(preemptibility=Preemptibility.NON_PREEMPTIBLE), False),
+    ],
+)
+def test_preemptibility_is_as_said_or_else_by_priority(lifecycle: Lifecycle, preemptible: bool) -> None:
+    assert train1(lifecycle=lifecycle).is_preemptible is preemptible
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(ANY_SPEC)
+def test_any_spec_comes_back_from_its_row_as_it_went_in(spec: Spec) -> None:
+    assert problems(spec) == ()
+    assert specs.from_json(json.loads(json.dumps(specs.to_json(spec)))) == spec
+
+
+def test_what_is_default_is_not_stored() -> None:
+    stored = specs.to_json(one_pod())
+    assert stored["version"] == 1
+    assert stored.keys() == {"version", "name", "project", "namespace", "queue", "setup"}
+
+
+def broken(**changes: Any) -> dict[str, Any]:
+    return specs.to_json(train1()) | changes
+
+
+BROKEN = [
+    broken(version=2),
+    broken(framework="Caffe"),
+    broken(workers="2"),
+    broken(workers=True),
+    broken(colour="red"),
+    broken(setup=[]),
+    broken(setup={"environment": {}}),
+    broken(setup={"environment": {"image": "x"}, "volumes": [{"kind": "tape", "path": "/a"}]}),
+    broken(setup={"environment": {"image": "x"}, "volumes": [{"kind": [], "path": "/a"}]}),
+    broken(setup={"environment": {"image": "x", "args": "a b"}}),
+    broken(setup={"environment": {"image": "x"}, "compute": {"gpus": {"portion": "half"}}}),
+    broken(master={"image": None}),
+    {},
+]
+
+
+@pytest.mark.parametrize("data", BROKEN, ids=range(len(BROKEN)))
+def test_a_row_that_cannot_be_read_is_refused_with_its_place(data: dict[str, Any]) -> None:
+    with pytest.raises(BadSpec, match="spec"):
+        specs.from_json(data)
+
+
+def test_a_line_becomes_words_and_words_a_line() -> None:
+    assert specs.split_words("""--name 'two words' --x="1 2" """) == ("--name", "two words", "--x=1 2")
+    assert specs.split_words(specs.join_words(("a b", "", "'"))) == ("a b", "", "'")
+    with pytest.raises(BadWords):
+        specs.split_words("'open")

@@ -1,0 +1,207 @@
+"""Why is it waiting: for pods, for a place in its queue or on a node, or for its containers to start."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+
+from workloads import quantities
+from workloads.diagnosis import starting
+from workloads.diagnosis.events import about, newest
+from workloads.diagnosis.result import Diagnosis, sentence
+from workloads.diagnosis.room import Amounts, NodeRoom, demand, selected, total_of
+from workloads.observed import Object, PodView, holds, listed, own, part, plain, ranked, view
+
+AGAIN = "It starts by itself as soon as there is room."
+
+Words = Callable[[Decimal], str]
+
+
+def why_waiting(
+    job: Object,
+    pods: Iterable[Object],
+    pod_group: Object | None = None,
+    *,
+    queue: Object | None = None,
+    nodes: Sequence[NodeRoom] = (),
+    events: Sequence[Object] = (),
+    holders: Mapping[str, Decimal] | None = None,
+) -> Diagnosis | None:
+    """What keeps a job's pods from running; None when nothing does, or the job has ended or is held.
+
+    `queue` is the project's Queue, `events` those of the job and its pods, `holders` the GPUs that other projects hold now, by name,
+    those whose names the reader may not see together under "". What is not given is not spoken of.
+    """
+    if holds(job, "Failed", "Succeeded", "Complete", "Suspended"):
+        return None
+    live = [pod for pod in own(job, pods) if part(pod, "status").get("phase") not in ("Succeeded", "Failed")]
+    live = [pod for pod in live if not part(pod, "metadata").get("deletionTimestamp")]
+    if not live:
+        return _without_pods(job, events)
+    unplaced = [pod for pod in live if not part(pod, "spec").get("nodeName")]
+    if unplaced:
+        return _unplaced(unplaced, pod_group, queue, nodes, events, holders or {})
+    return starting.why_not_started([each for _, each in ranked([view(pod) for pod in live])], events)
+
+
+def _without_pods(job: Object, events: Sequence[Object]) -> Diagnosis | None:
+    if part(job, "status").get("succeeded") or part(job, "status").get("completionTime"):
+        return None
+    refused = newest(about(events, str(part(job, "metadata").get("name") or "")), "FailedCreatePod", "FailedCreate", "FailedCreateService")
+    if refused is None:
+        return Diagnosis(
+            "Its pods have not been made yet.",
+            "If this lasts for more than a minute, the cluster's training operator may be missing or down: see the cluster's page.",
+        )
+    text = plain(refused.get("message") or refused.get("note"))
+    if "exceeded quota" in text:
+        advice = "The namespace has a quota of its own: ask for less, or ask the administrator of the cluster for more."
+    elif "gpu" in text.lower() and ("shar" in text.lower() or "fraction" in text.lower()):
+        advice = "Ask for whole GPU devices, or ask the administrator of the cluster to turn GPU sharing on."
+    else:
+        advice = "Change what the message names and run it again, or ask the administrator of the cluster."
+    return Diagnosis(sentence(f"The cluster refuses to make its pods: {text}"), advice)
+
+
+def _unplaced(
+    pods: Sequence[Object],
+    pod_group: Object | None,
+    queue: Object | None,
+    nodes: Sequence[NodeRoom],
+    events: Sequence[Object],
+    holders: Mapping[str, Decimal],
+) -> Diagnosis:
+    needs = [demand(pod) for pod in pods]
+    total = total_of(needs)
+    refusals = _refusals(pod_group)
+    for reason, message in refusals:
+        if told := _by_queue(reason, message, total, queue):
+            return told
+    first = next(each for _, each in ranked([view(pod) for pod in pods]))
+    grouping = newest(about(events, first.name), "PodGrouperWarning")
+    if grouping is not None:
+        return Diagnosis(sentence(f"The scheduler cannot make a group of its pods: {plain(grouping.get('message'))}"))
+    # Where a pod asks for GPU memory the numbers do not tell whether it fits: the scheduler's own words do.
+    counted = nodes and not any(view(pod).gpu_memory for pod in pods)
+    told = _by_nodes(pods[0], needs, total, nodes, holders) if counted else None
+    return told or _by_scheduler(refusals, first)
+
+
+def _refusals(pod_group: Object | None) -> list[tuple[str, str]]:
+    """Reasons and messages of the PodGroup's scheduling conditions."""
+    found = []
+    for condition in listed(pod_group, "status", "schedulingConditions"):
+        entries = listed(condition, "reasons") or [condition]
+        found += [(str(entry.get("reason") or ""), plain(entry.get("message"))) for entry in entries]
+    return found
+
+
+def _by_queue(reason: str, message: str, total: Amounts, queue: Object | None) -> Diagnosis | None:
+    """A refusal by the project's queue, with the GPU numbers if GPUs are what is short."""
+    gpu = part(queue, "spec", "resources", "gpu")
+    status = part(queue, "status")
+    needs = quantities.counted(total.gpus, "GPU")
+    if reason == "QueueDoesNotExist":
+        return Diagnosis(sentence(message or "Its project's queue does not exist"), "Ask an administrator to look at the project.")
+    if reason == "OverLimit":
+        limit, used = quantities.read(gpu.get("limit")), _gpus_in(status, "allocated")
+        told = f"Needs {needs}; the project may use at most {quantities.plain(limit)} and uses {quantities.plain(used)}"
+        advice = "Stop another workload of the project, ask for less, or ask an administrator for a higher limit."
+        if 0 < limit < total.gpus:
+            advice = "Ask for less, or ask an administrator for a higher limit: as it is, it can never start."
+        return Diagnosis(sentence(told if limit and total.gpus and used + total.gpus > limit else message), advice)
+    if reason == "NonPreemptibleOverQuota":
+        quota, used = quantities.read(gpu.get("quota")), _gpus_in(status, "allocatedNonPreemptible")
+        told = (
+            f"It is not preemptible and so must fit into the project's quota: it needs {needs}; "
+            f"the quota is {quantities.plain(quota)}, of which {quantities.plain(used)} is in use"
+        )
+        advice = "Make it preemptible, ask for less, or ask an administrator for more quota."
+        return Diagnosis(sentence(told if gpu and used + total.gpus > quota else message), advice)
+    if reason == "PreemptionDelayNotElapsed":
+        return Diagnosis("It waits until it may take the place of other work.", "Nothing needs to be done: others are given time to end.")
+    return None
+
+
+def _gpus_in(status: Object, field: str) -> Decimal:
+    return quantities.read(part(status, field).get("nvidia.com/gpu", "0"))
+
+
+def _by_nodes(
+    pod: Object, needs: Sequence[Amounts], total: Amounts, nodes: Sequence[NodeRoom], holders: Mapping[str, Decimal]
+) -> Diagnosis | None:
+    """What the nodes lack; None when by these numbers the pods would fit."""
+    selector = part(pod, "spec", "nodeSelector")
+    usable = selected(nodes, selector)
+    if not usable:
+        return _without_nodes(selector, nodes)
+    offered, free = total_of(node.total for node in usable), total_of(node.free for node in usable)
+    for attribute, show in _RESOURCES.items():
+        need, has, left = (getattr(amounts, attribute) for amounts in (total, offered, free))
+        most = max(needs, key=lambda each: getattr(each, attribute))
+        largest = max(getattr(node.total, attribute) for node in usable)
+        one = getattr(most, attribute)
+        if not need:
+            continue
+        if need > has:
+            return Diagnosis(
+                sentence(f"Needs {show(need)}; the cluster has {_bare(attribute, has)}"), "Ask for less: as it is, it can never start."
+            )
+        if one > largest:
+            told = f"A pod needs {show(one)} on one node; the largest node has {_bare(attribute, largest)}"
+            return Diagnosis(sentence(told), "Ask for less for each pod, and for more workers if the work can be spread.")
+        if need > left:
+            held = _held(holders, has - left) if attribute == "gpus" else ""
+            told = f"Needs {show(need)}; {_of(attribute, left, has)} free{held}"
+            return Diagnosis(sentence(told), f"{AGAIN} To start sooner, ask for less or stop another workload.")
+    if not any(need.fits(node.free) for need in needs for node in usable):
+        told = f"Needs {_together(needs[0])} on one node; as much is free, but not on one node"
+        return Diagnosis(sentence(told), f"{AGAIN} Smaller pods find a place sooner.")
+    return None
+
+
+def _without_nodes(selector: Object, nodes: Sequence[NodeRoom]) -> Diagnosis:
+    if not (selector and selected(nodes, {})):
+        return Diagnosis("No node of the cluster is ready to take pods.", "Ask the administrator of the cluster.")
+    wanted = plain(", ".join(f"{key}={value}" for key, value in selector.items()), 200)
+    return Diagnosis(sentence(f"No node that can take pods has the label {wanted}"), "Choose another node type, or none.")
+
+
+_RESOURCES: Mapping[str, Words] = {
+    "gpus": lambda amount: quantities.counted(amount, "GPU"),
+    "cpu": lambda amount: quantities.counted(amount, "CPU core"),
+    "memory": lambda amount: f"{quantities.memory(amount)} of memory",
+}
+
+
+def _bare(attribute: str, amount: Decimal) -> str:
+    return quantities.memory(amount) if attribute == "memory" else quantities.plain(amount)
+
+
+def _of(attribute: str, left: Decimal, has: Decimal) -> str:
+    """ "1 of 4 is", "none of 4 is", "2 of 4 are"."""
+    if not left:
+        return f"none of {_bare(attribute, has)} is"
+    return f"{_bare(attribute, left)} of {_bare(attribute, has)} {'is' if left <= 1 or attribute == 'memory' else 'are'}"
+
+
+def _held(holders: Mapping[str, Decimal], used: Decimal) -> str:
+    """Who holds the GPUs that are not free: projects by name, then the rest of the others, then the own project."""
+    parts = [f"{plain(name, 80)} holds {quantities.plain(gpus)}" for name, gpus in sorted(holders.items()) if name and gpus]
+    hidden = holders.get("", Decimal(0))
+    if hidden:
+        parts.append(f"{'further' if parts else 'other'} projects hold {quantities.plain(hidden)}")
+    rest = used - sum(holders.values(), Decimal(0))
+    if holders and rest > 0:
+        parts.append(f"this project holds {quantities.plain(rest)}")
+    return "".join(f"; {each}" for each in parts)
+
+
+def _together(need: Amounts) -> str:
+    shown = [show(getattr(need, attribute)) for attribute, show in _RESOURCES.items() if getattr(need, attribute)]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def _by_scheduler(refusals: Sequence[tuple[str, str]], pod: PodView) -> Diagnosis:
+    text = next((message for _, message in refusals if message), "") or pod.reason
+    if not text:
+        return Diagnosis("It is queued: the scheduler has not looked at its pods yet.", AGAIN)
+    return Diagnosis(sentence(f"The scheduler found no place for it: {text}"), AGAIN, pod=pod.name)

@@ -1,0 +1,24 @@
+"""The names, labels and annotations by which Muster, the training operators and the KAI scheduler know our objects."""
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+MUSTER = "muster"
+WORKLOAD = "muster.dev/workload"
+"""The workload's id: what is checked when an object of the name exists already."""
+ATTEMPT = "muster.dev/attempt"
+PROJECT = "muster.dev/project"
+
+KAI = "kai-scheduler"
+QUEUE = "kai.scheduler/queue"
+PREEMPTIBILITY = "kai.scheduler/preemptibility"
+PRIORITY_CLASS = "priorityClassName"
+
+NODE_TYPE = "run.ai/type"
+"""The label of nodes that a node type selects."""
+
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a mount path
+
+
+def selector(workload_id: str | None = None) -> str:
+    """The label selector of everything Muster makes, or of one workload's objects and pods."""
+    ours = f"{MANAGED_BY}={MUSTER}"
+    return ours if workload_id is None else f"{ours},{WORKLOAD}={workload_id}"

@@ -1,0 +1,190 @@
+"""The same submission as a body for the REST API, as Run:ai's clients send it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from workloads import quantities
+from workloads.specs import (
+    Access,
+    Claim,
+    Compute,
+    ConfigMap,
+    EmptyDir,
+    HostPath,
+    Lifecycle,
+    Nfs,
+    Pair,
+    Secret,
+    Security,
+    Setup,
+    Source,
+    Spec,
+    Toleration,
+    Variable,
+    Volume,
+    join_words,
+)
+from workloads.specs.spec import UNCHANGED
+
+Body = dict[str, Any]
+
+DISTRIBUTED = "/api/v1/workloads/distributed"
+STANDARD = "/api/v1/workloads/trainings"
+
+
+def rest_path(spec: Spec) -> str:
+    """Where to POST `as_rest`."""
+    return DISTRIBUTED if spec.is_distributed else STANDARD
+
+
+def as_rest(spec: Spec, *, project_id: str, cluster_id: str) -> Body:
+    """The body that submits this spec.
+
+    `noMaster` and `writableByRank0Only` are extensions of ours: the API has no fields for workers only and for such volumes.
+    """
+    body: Body = {"name": spec.name, "projectId": project_id, "clusterId": cluster_id}
+    wanted = _setup(spec.setup) | _lifecycle(spec.lifecycle)
+    if not spec.is_distributed:
+        runs = {} if spec.runs == 1 else {"completions": spec.runs, "parallelism": spec.parallelism}
+        return body | {"spec": wanted | runs}
+    head: Body = {"distributedFramework": spec.framework.value if spec.framework else None, "numWorkers": spec.workers}
+    if spec.elastic is not None:
+        head |= {"minReplicas": spec.elastic.min_workers, "maxReplicas": spec.elastic.max_workers}
+    body["spec"] = head | wanted
+    if not spec.has_master:
+        return body | {"noMaster": True}
+    if spec.master == UNCHANGED:
+        return body | {"masterSpecSameAsWorker": True}
+    return body | {"masterSpecSameAsWorker": False, "masterSpec": _setup(spec.master_setup)}
+
+
+def _setup(setup: Setup) -> Body:
+    environment = setup.environment
+    return _given(
+        image=environment.image,
+        imagePullPolicy=environment.pull_policy and environment.pull_policy.value,
+        imagePullSecrets=[{"name": name} for name in environment.pull_secrets],
+        command=join_words(environment.command),
+        args=join_words(environment.args),
+        workingDir=environment.working_dir,
+        environmentVariables=[_variable(variable) for variable in environment.variables],
+        annotations=_pairs(setup.annotations),
+        labels=_pairs(setup.labels),
+        compute=_compute(setup.compute),
+        storage=_storage(setup.volumes),
+        nodeType=setup.node_type,
+        tolerations=[_toleration(number, each) for number, each in enumerate(setup.tolerations, 1)],
+        security=_security(setup.security),
+    )
+
+
+def _lifecycle(lifecycle: Lifecycle) -> Body:
+    chosen = {
+        "backoffLimit": lifecycle.backoff_limit,
+        "restartPolicy": lifecycle.restart_policy,
+        "cleanPodPolicy": lifecycle.clean_pod_policy,
+        "terminationGracePeriodSeconds": lifecycle.grace_seconds,
+        "autoDeletionTimeAfterCompletionSeconds": lifecycle.auto_delete_seconds,
+        "priorityClass": lifecycle.priority,
+        "preemptibility": lifecycle.preemptibility,
+    }
+    # A number of 0 is a choice here, unlike an empty text.
+    return {name: value if isinstance(value, int) else value.value for name, value in chosen.items() if value is not None}
+
+
+def _variable(variable: Variable) -> Body:
+    match variable.source:
+        case Source.CUSTOM:
+            return {"name": variable.name, "value": variable.value}
+        case Source.POD_FIELD:
+            return {"name": variable.name, "podFieldRef": {"path": variable.key}}
+        case Source.SECRET | Source.CONFIG_MAP:
+            return {"name": variable.name, variable.source.value: {"name": variable.object_name, "key": variable.key}}
+
+
+def _compute(compute: Compute) -> Body:
+    gpus = compute.gpus
+    kind = "memory" if gpus.memory else "portion" if gpus.portion is not None else None
+    return _given(
+        gpuDevicesRequest=gpus.device_count,
+        gpuRequestType=kind,
+        gpuPortionRequest=None if gpus.portion is None else float(gpus.portion),
+        gpuMemoryRequest=gpus.memory,
+        cpuCoreRequest=_cores(compute.cpu_request),
+        cpuCoreLimit=_cores(compute.cpu_limit),
+        cpuMemoryRequest=compute.memory_request,
+        cpuMemoryLimit=compute.memory_limit,
+        largeShmRequest=compute.large_shm,
+        extendedResources=[{"resource": each.resource, "quantity": each.quantity} for each in compute.extended],
+    )
+
+
+def _cores(quantity: str) -> float | None:
+    return float(quantities.parse(quantity)) if quantity else None
+
+
+def _storage(volumes: Iterable[Volume]) -> Body:
+    storage: dict[str, list[Body]] = {}
+    for number, volume in enumerate(volumes, 1):
+        field, entry = _STORAGE[type(volume)](volume)
+        access: Body = {}
+        if field in ("pvc", "nfs", "hostPath"):
+            # Always said: the API's own defaults differ from kind to kind.
+            access["readOnly"] = volume.access is Access.READ_ONLY
+        if volume.access is Access.RANK_0_WRITES:
+            access["writableByRank0Only"] = True
+        storage.setdefault(field, []).append({"name": f"volume-{number}"} | entry | access)
+    return dict(storage)
+
+
+_STORAGE: Mapping[type[Volume], Callable[[Any], tuple[str, Body]]] = {
+    EmptyDir: lambda it: ("emptyDirVolume", _given(path=it.path, medium="Memory" if it.memory else None, sizeLimit=it.size)),
+    HostPath: lambda it: (
+        "hostPath",
+        _given(path=it.source, mountPath=it.path, mountPropagation="HostToContainer" if it.propagate else None),
+    ),
+    ConfigMap: lambda it: (
+        "configMapVolume",
+        _given(configMap=it.name, mountPath=it.path, subPath=it.sub_path, defaultMode=_mode(it.mode)),
+    ),
+    Secret: lambda it: ("secretVolume", _given(secret=it.name, mountPath=it.path, defaultMode=_mode(it.mode))),
+    Claim: lambda it: ("pvc", {"claimName": it.claim, "existingPvc": True, "path": it.path}),
+    Nfs: lambda it: ("nfs", {"server": it.server, "path": it.export, "mountPath": it.path}),
+}
+
+
+def _mode(mode: int | None) -> str | None:
+    return None if mode is None else f"{mode:04o}"
+
+
+def _toleration(number: int, toleration: Toleration) -> Body:
+    named = {"name": f"toleration-{number}", "operator": toleration.operator.value, "effect": toleration.effect.value}
+    return named | _given(key=toleration.key, value=toleration.value, seconds=toleration.seconds)
+
+
+def _security(security: Security) -> Body:
+    custom = security.uid is not None or security.gid is not None or security.supplemental_groups
+    groups = ",".join(map(str, security.supplemental_groups))
+    chosen = {
+        "uidGidSource": "custom" if custom else None,
+        "runAsUid": security.uid,
+        "runAsGid": security.gid,
+        "supplementalGroups": groups or None,
+        "runAsNonRoot": security.non_root,
+        "readOnlyRootFilesystem": security.read_only_root or None,
+        "allowPrivilegeEscalation": security.privilege_escalation,
+        "capabilities": list(security.capabilities) or None,
+        "hostIpc": security.host_ipc or None,
+        "hostNetwork": security.host_network or None,
+        "seccompProfileType": security.seccomp and security.seccomp.value,
+    }
+    return {name: value for name, value in chosen.items() if value is not None}
+
+
+def _pairs(pairs: Iterable[Pair]) -> list[Body]:
+    return [{"name": pair.key, "value": pair.value} for pair in pairs]
+
+
+def _given(**values: Any) -> Body:
+    """What is not empty: the API takes a field that is missing for its default."""
+    return {name: value for name, value in values.items() if value}

@@ -1,0 +1,45 @@
+"""Objects as YAML for people to read and for `kubectl apply -f`."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import yaml
+
+from workloads.manifests.pods import Object
+
+_BLOCK = re.compile(r"[^\s][ -~\n]*[!-~]\n?")
+"""Several lines of plain ASCII: what a block shows as it is."""
+
+_AMBIGUOUS = re.compile(r"[-+.]?[0-9].*|[yYnN]", re.DOTALL)
+"""Texts that some parser takes for a number, a time or a truth value: kubectl's reads `1e3` and `y` so."""
+
+_ODD = re.compile(r"[^ -~\n\u00a1-\u1fff\u3000-\ud7ff]")
+"""Characters that are better escaped than shown."""
+
+
+class _Readable(yaml.SafeDumper):
+    """Keeps the order of keys, writes texts of several lines as blocks, indents lists, and writes everything out where it stands."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = None
+    if "\n" in text and _BLOCK.fullmatch(text) and " \n" not in text:
+        style = "|"
+    elif "\n" in text or _AMBIGUOUS.fullmatch(text) or _ODD.search(text):
+        style = '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Readable.add_representer(str, _text)
+
+
+def as_yaml(objects: Iterable[Object]) -> str:
+    """All objects in one text, separated by `---`. Reading it gives equal objects."""
+    return yaml.dump_all(objects, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=120)

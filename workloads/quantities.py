@@ -1,0 +1,60 @@
+"""Kubernetes quantities ("500m", "1.5Gi", "100M") as exact numbers, and numbers in the words of a sentence."""
+
+import re
+from decimal import ROUND_CEILING, Decimal
+
+LONGEST = 32
+"""Characters of a quantity; a real one has a dozen."""
+
+_FORM = re.compile(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?", re.ASCII)
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_MEBIBYTE = 1024**2
+
+
+def parse(text: str) -> Decimal:
+    """The value in its base unit: cores, bytes, devices. Raises ValueError for anything that is not a quantity, or is negative."""
+    match = _FORM.fullmatch(text) if len(text) <= LONGEST else None
+    if match is None:
+        raise ValueError(f"{text[:LONGEST]!r} is not a quantity")
+    number, suffix = Decimal(match[1]), match[2] or ""
+    if suffix in _BINARY:
+        return number * Decimal(1024 ** (_BINARY.index(suffix) + 1))
+    if suffix in _DECIMAL:
+        return number.scaleb(_DECIMAL[suffix])
+    return number.scaleb(int(suffix[1:])) if suffix else number
+
+
+def read(value: object) -> Decimal:
+    """A quantity out of a cluster's object, where it may be a number or missing; 0 for what cannot be understood."""
+    try:
+        return parse(str(value))
+    except ValueError:
+        return Decimal(0)
+
+
+def mebibytes(text: str) -> int:
+    """Whole MiB, rounded up: what a share of a GPU's memory is asked for in. Raises ValueError."""
+    return int((parse(text) / _MEBIBYTE).to_integral_value(ROUND_CEILING))
+
+
+def plain(number: Decimal) -> str:
+    """A number for a sentence: "3", "0.5", "0.33", never with an exponent."""
+    text = f"{number:.2f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def memory(number: Decimal) -> str:
+    """Bytes for a sentence: "512 MiB", "1.5 GiB"."""
+    unit = ""
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if number < 1024:
+            break
+        number, unit = number / 1024, larger
+    return f"{plain(number)} {unit or 'bytes'}"
+
+
+def counted(number: Decimal | int, noun: str) -> str:
+    """A number with its noun: "1 GPU", "3 GPUs", "0.5 GPUs"."""
+    number = Decimal(number)
+    return f"{plain(number)} {noun}" if number == 1 else f"{plain(number)} {noun}s"

@@ -1,0 +1,179 @@
+"""The words a person chooses from. Values are those of the REST API where it has the choice; `label` is what a page shows."""
+
+from enum import StrEnum
+
+
+class Architecture(StrEnum):
+    STANDARD = "Standard"
+    DISTRIBUTED = "Distributed"
+
+    @property
+    def label(self) -> str:
+        return self.value
+
+
+class Framework(StrEnum):
+    PYTORCH = "PyTorch"
+    TENSORFLOW = "TF"
+    MPI = "MPI"
+    XGBOOST = "XGBoost"
+    JAX = "JAX"
+
+    @property
+    def label(self) -> str:
+        return "TensorFlow" if self is Framework.TENSORFLOW else self.value
+
+    @property
+    def unsupported(self) -> str:
+        """Why it cannot be chosen, in a sentence; empty when it can."""
+        if self is Framework.PYTORCH:
+            return ""
+        return f"{self.label} cannot be launched with this version of Muster yet; PyTorch can."
+
+
+class Configuration(StrEnum):
+    WORKERS_AND_MASTER = "workers-and-master"
+    WORKERS_ONLY = "workers-only"
+
+    @property
+    def label(self) -> str:
+        return "Workers & master" if self is Configuration.WORKERS_AND_MASTER else "Workers only"
+
+
+class PullPolicy(StrEnum):
+    ALWAYS = "Always"
+    IF_NOT_PRESENT = "IfNotPresent"
+    NEVER = "Never"
+
+
+class RestartPolicy(StrEnum):
+    ALWAYS = "Always"
+    ON_FAILURE = "OnFailure"
+    NEVER = "Never"
+
+
+class CleanPodPolicy(StrEnum):
+    """Which pods are deleted when the workload has ended. Under NONE those that still run keep their GPUs."""
+
+    RUNNING = "Running"
+    ALL = "All"
+    NONE = "None"
+
+
+class Preemptibility(StrEnum):
+    PREEMPTIBLE = "preemptible"
+    NON_PREEMPTIBLE = "non-preemptible"
+
+
+class Priority(StrEnum):
+    """Priority classes. The value is the name of the cluster's PriorityClass."""
+
+    VERY_LOW = "very-low"
+    LOW = "low"
+    MEDIUM_LOW = "medium-low"
+    MEDIUM = "medium"
+    MEDIUM_HIGH = "medium-high"
+    HIGH = "high"
+    VERY_HIGH = "very-high"
+
+    @property
+    def number(self) -> int:
+        """The value of the PriorityClass: the higher goes first."""
+        return PRIORITY_VALUES[self]
+
+    @property
+    def label(self) -> str:
+        return self.value.replace("-", " ").capitalize()
+
+
+PRIORITY_VALUES = {
+    Priority.VERY_LOW: 25,
+    Priority.LOW: 40,
+    Priority.MEDIUM_LOW: 65,
+    Priority.MEDIUM: 80,
+    Priority.MEDIUM_HIGH: 90,
+    Priority.HIGH: 125,
+    Priority.VERY_HIGH: 150,
+}
+
+NON_PREEMPTIBLE_FROM = 100
+"""Work of this priority value and above is not preemptible unless it says otherwise."""
+
+
+class Source(StrEnum):
+    """Where the value of an environment variable comes from."""
+
+    CUSTOM = "custom"
+    SECRET = "secret"  # noqa: S105 - the word, not a secret
+    CONFIG_MAP = "configMap"
+    POD_FIELD = "podFieldRef"
+
+
+class Access(StrEnum):
+    """Who may write to a volume."""
+
+    READ_WRITE = "read-write"
+    READ_ONLY = "read-only"
+    RANK_0_WRITES = "rank-0-writes"
+
+
+class TolerationOperator(StrEnum):
+    EQUAL = "Equal"
+    EXISTS = "Exists"
+
+
+class TolerationEffect(StrEnum):
+    ANY = "Any"
+    NO_SCHEDULE = "NoSchedule"
+    NO_EXECUTE = "NoExecute"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+
+
+class Seccomp(StrEnum):
+    RUNTIME_DEFAULT = "RuntimeDefault"
+    UNCONFINED = "Unconfined"
+
+
+CAPABILITIES = frozenset(
+    (
+        "AUDIT_CONTROL",
+        "AUDIT_READ",
+        "AUDIT_WRITE",
+        "BLOCK_SUSPEND",
+        "CHOWN",
+        "DAC_OVERRIDE",
+        "DAC_READ_SEARCH",
+        "FOWNER",
+        "FSETID",
+        "IPC_LOCK",
+        "IPC_OWNER",
+        "KILL",
+        "LEASE",
+        "LINUX_IMMUTABLE",
+        "MAC_ADMIN",
+        "MAC_OVERRIDE",
+        "MKNOD",
+        "NET_ADMIN",
+        "NET_BIND_SERVICE",
+        "NET_BROADCAST",
+        "NET_RAW",
+        "SETGID",
+        "SETFCAP",
+        "SETPCAP",
+        "SETUID",
+        "SYS_ADMIN",
+        "SYS_BOOT",
+        "SYS_CHROOT",
+        "SYS_MODULE",
+        "SYS_NICE",
+        "SYS_PACCT",
+        "SYS_PTRACE",
+        "SYS_RAWIO",
+        "SYS_RESOURCE",
+        "SYS_TIME",
+        "SYS_TTY_CONFIG",
+        "SYSLOG",
+        "WAKE_ALARM",
+    )
+)
+"""Linux capabilities, as Kubernetes and the REST API spell them."""

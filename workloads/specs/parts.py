@@ -1,0 +1,213 @@
+"""What one pod is asked to be: environment, compute, volumes, placement, security. Plain values; `problems` judges them."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import ClassVar
+
+from workloads.specs.choices import Access, PullPolicy, Seccomp, Source, TolerationEffect, TolerationOperator
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One label or annotation."""
+
+    key: str
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An environment variable. `value` is used by source CUSTOM only.
+
+    The others read `key` of the Secret or ConfigMap `object_name`, or the pod field whose path is `key`.
+    """
+
+    name: str
+    value: str = ""
+    source: Source = Source.CUSTOM
+    object_name: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What runs. An empty command, arguments or working directory mean the image's own."""
+
+    image: str
+    pull_policy: PullPolicy | None = None
+    pull_secrets: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    variables: tuple[Variable, ...] = ()
+    working_dir: str = ""
+
+    @property
+    def image_reference(self) -> str:
+        """The image as a container runtime takes it: a leading slash, as tutorials write, is dropped."""
+        return self.image.lstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """GPUs of each pod: whole `devices`, or of each device a `portion` of it (above 0, at most 1) or some `memory` (a quantity).
+
+    With a portion or memory, 0 devices are read as 1.
+    """
+
+    devices: int = 0
+    portion: Decimal | None = None
+    memory: str = ""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether parts of devices are asked for: the whole portion of a device is a device."""
+        return bool(self.memory) or (self.portion is not None and self.portion != 1)
+
+    @property
+    def device_count(self) -> int:
+        return max(1, self.devices) if self.memory or self.portion is not None else self.devices
+
+
+@dataclass(frozen=True, slots=True)
+class Extended:
+    """So many of another resource that nodes offer, as "rdma/hca"."""
+
+    resource: str
+    quantity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """What each pod gets. Requests and limits are Kubernetes quantities; an empty one is left out."""
+
+    gpus: Gpus = Gpus()
+    cpu_request: str = ""
+    cpu_limit: str = ""
+    memory_request: str = ""
+    memory_limit: str = ""
+    large_shm: bool = False
+    extended: tuple[Extended, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """Files at `path` in the container. Its kinds are the classes below."""
+
+    kind: ClassVar[str] = ""
+    noun: ClassVar[str] = "volume"
+
+    path: str
+    access: Access = Access.READ_WRITE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmptyDir(Volume):
+    """An empty directory that lives as long as the pod, on disk or in memory; `size` is its limit, a quantity."""
+
+    kind: ClassVar[str] = "emptyDir"
+    noun: ClassVar[str] = "empty directory"
+
+    memory: bool = False
+    size: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostPath(Volume):
+    """A directory of the node."""
+
+    kind: ClassVar[str] = "hostPath"
+    noun: ClassVar[str] = "host path"
+
+    source: str
+    propagate: bool = False
+    """See what the host mounts below it later (HostToContainer)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigMap(Volume):
+    """The files of a ConfigMap of the namespace, or with `sub_path` one of them. `mode` is their permission bits."""
+
+    kind: ClassVar[str] = "configMap"
+    noun: ClassVar[str] = "ConfigMap"
+
+    name: str
+    sub_path: str = ""
+    mode: int | None = None
+    access: Access = Access.READ_ONLY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret(Volume):
+    """The files of a Secret of the namespace."""
+
+    kind: ClassVar[str] = "secret"
+    noun: ClassVar[str] = "Secret"
+
+    name: str
+    mode: int | None = None
+    access: Access = Access.READ_ONLY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim(Volume):
+    """An existing PersistentVolumeClaim of the namespace."""
+
+    kind: ClassVar[str] = "pvc"
+    noun: ClassVar[str] = "PVC"
+
+    claim: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nfs(Volume):
+    """A directory that an NFS server exports."""
+
+    kind: ClassVar[str] = "nfs"
+    noun: ClassVar[str] = "NFS"
+
+    server: str
+    export: str
+
+
+VOLUMES: tuple[type[Volume], ...] = (EmptyDir, HostPath, ConfigMap, Secret, Claim, Nfs)
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A taint that the pods put up with. An empty key with EXISTS means every taint."""
+
+    key: str = ""
+    operator: TolerationOperator = TolerationOperator.EQUAL
+    value: str = ""
+    effect: TolerationEffect = TolerationEffect.ANY
+    seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """As whom the containers run; None and empty mean the image's or the cluster's own."""
+
+    uid: int | None = None
+    gid: int | None = None
+    supplemental_groups: tuple[int, ...] = ()
+    non_root: bool | None = None
+    read_only_root: bool = False
+    privilege_escalation: bool | None = None
+    capabilities: tuple[str, ...] = ()
+    host_ipc: bool = False
+    host_network: bool = False
+    seccomp: Seccomp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Everything about one kind of pod."""
+
+    environment: Environment
+    compute: Compute = Compute()
+    volumes: tuple[Volume, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    node_type: str = ""
+    annotations: tuple[Pair, ...] = ()
+    labels: tuple[Pair, ...] = ()
+    security: Security = Security()

@@ -1,0 +1,203 @@
+"""What a single value may be. Each rule gives what is wrong in words that follow the value's name ("must ..."), or ""."""
+
+import re
+from decimal import Decimal
+
+from workloads import quantities
+from workloads.specs.choices import Framework
+
+LONGEST_NAME = 50
+LONGEST_LABEL = 63
+LONGEST_TEXT = 32 * 1024
+LONGEST_PATH = 1024
+LONGEST_IMAGE = 512
+
+_SUFFIXES = {
+    Framework.PYTORCH: "-master-0",
+    Framework.XGBOOST: "-master-0",
+    Framework.JAX: "",
+    Framework.TENSORFLOW: "-evaluator-0",
+    Framework.MPI: "-launcher",
+}
+"""The longest that each training operator appends for its one-of-a-kind pod; workers get "-worker-N"."""
+
+_RESERVED = ("muster.dev", "training.kubeflow.org", "batch.kubernetes.io", "app.kubernetes.io/managed-by", "pod-group-name", "job-name")
+_RESERVED_EXACT = frozenset(
+    (
+        "controller-uid",
+        "gpu-fraction",
+        "gpu-memory",
+        "gpu-fraction-num-devices",
+        "kai.scheduler/queue",
+        "kai.scheduler/preemptibility",
+        "priorityClassName",
+        "runai-gpu-group",
+        "runai/queue",
+    )
+)
+
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_OBJECT = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_VARIABLE = re.compile(r"[A-Za-z_][-._A-Za-z0-9]*")
+_CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_FIELD = re.compile(
+    r"metadata\.(name|namespace|uid|labels\['[^'\s]{1,317}'\]|annotations\['[^'\s]{1,317}'\])"
+    r"|spec\.(nodeName|serviceAccountName)|status\.(hostIP|hostIPs|podIP|podIPs)"
+)
+_COMPONENT = r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"/?(([A-Za-z0-9][-A-Za-z0-9.]*)(:[0-9]{{1,5}})?/)?{_COMPONENT}(/{_COMPONENT})*(:[A-Za-z0-9_][-A-Za-z0-9_.]{{0,127}})?"
+    r"(@[a-z0-9]+:[a-f0-9]{32,128})?"
+)
+_HOST = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?")
+
+
+def longest_name(framework: Framework | None, workers: int) -> int:
+    """How long a name may be so that the names of all pods and services made from it are valid, at most LONGEST_NAME."""
+    if framework is None:
+        return LONGEST_NAME
+    suffix = max(len(_SUFFIXES[framework]), len(f"-worker-{max(0, workers - 1)}"))
+    return min(LONGEST_NAME, LONGEST_LABEL - suffix)
+
+
+def name(value: str, longest: int = LONGEST_NAME) -> str:
+    """A DNS label that starts with a letter."""
+    if not value:
+        return "must be given"
+    if len(value) > longest:
+        return f"must have at most {longest} characters; it has {len(value)}"
+    if not _NAME.fullmatch(value):
+        return "must be lower-case letters, digits and dashes, start with a letter and end with a letter or digit"
+    return ""
+
+
+def text(value: str, longest: int = LONGEST_TEXT) -> str:
+    """Any text that can be stored and sent."""
+    if len(value) > longest:
+        return f"must have at most {longest:,} characters"
+    if "\x00" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        return "must not contain a null character or half of a surrogate pair"
+    return ""
+
+
+def image(value: str) -> str:
+    if not value:
+        return "must be given"
+    if len(value) > LONGEST_IMAGE:
+        return f"must have at most {LONGEST_IMAGE} characters"
+    if not _IMAGE.fullmatch(value):
+        return "must be an image name such as registry.example.com/team/train:1.2: lower case, without spaces"
+    return ""
+
+
+def object_name(value: str) -> str:
+    """The name of a ConfigMap, Secret, claim or the like."""
+    if not value:
+        return "must be given"
+    if len(value) > 253 or not _OBJECT.fullmatch(value):
+        return "must be lower-case letters, digits, dashes and dots, and start and end with a letter or digit"
+    return ""
+
+
+def namespace(value: str) -> str:
+    """A DNS label."""
+    if len(value) > LONGEST_LABEL or "." in value:
+        return f"must have at most {LONGEST_LABEL} characters and no dots"
+    return object_name(value)
+
+
+def variable_name(value: str) -> str:
+    if not value:
+        return "must be given"
+    if len(value) > 253 or not _VARIABLE.fullmatch(value):
+        return "must start with a letter or underscore, and hold only letters, digits, underscores, dashes and dots"
+    return ""
+
+
+def config_key(value: str) -> str:
+    """A key of a ConfigMap or Secret."""
+    if not value:
+        return "must be given"
+    if len(value) > 253 or not _CONFIG_KEY.fullmatch(value) or value == "." or value.startswith(".."):
+        return "must hold only letters, digits, dashes, underscores and dots"
+    return ""
+
+
+def pod_field(value: str) -> str:
+    return "" if _FIELD.fullmatch(value) else "must be the path of a pod field such as metadata.name or status.podIP"
+
+
+def key(value: str) -> str:
+    """The key of a label, an annotation or a taint: a name of up to 63 characters, after an optional domain and a slash."""
+    if not value:
+        return "must be given"
+    prefix, slash, last = value.rpartition("/")
+    if slash and (len(prefix) > 253 or not _OBJECT.fullmatch(prefix)):
+        return "must have a domain in lower case before the slash, as in example.com/team"
+    if len(last) > LONGEST_LABEL or not _QUALIFIED.fullmatch(last):
+        return f"must be at most {LONGEST_LABEL} letters, digits, dashes, underscores and dots, and start and end with a letter or digit"
+    return ""
+
+
+def own_key(value: str) -> str:
+    """The key of a label or annotation that a person may set: not one of those by which Muster and the engines work."""
+    domain = value.partition("/")[0]
+    if value in _RESERVED_EXACT or value.startswith(_RESERVED) or domain.endswith(".muster.dev"):
+        return "is set by Muster or the cluster and cannot be chosen"
+    return key(value)
+
+
+def label_value(value: str) -> str:
+    if value and (len(value) > LONGEST_LABEL or not _QUALIFIED.fullmatch(value)):
+        return f"must be at most {LONGEST_LABEL} letters, digits, dashes, underscores and dots, and start and end with a letter or digit"
+    return ""
+
+
+def path(value: str) -> str:
+    """An absolute path."""
+    if not value:
+        return "must be given"
+    if not value.startswith("/"):
+        return "must start with /"
+    if len(value) > LONGEST_PATH or text(value) or any(ord(character) < 32 for character in value):
+        return f"must have at most {LONGEST_PATH} printable characters"
+    return "must not have .. among its parts" if ".." in value.split("/") else ""
+
+
+def mount_path(value: str) -> str:
+    """A path inside a container where a volume can be."""
+    if wrong := path(value):
+        return wrong
+    if not value.strip("/"):
+        return "must not be the root directory"
+    return "must not contain a colon" if ":" in value else ""
+
+
+def sub_path(value: str) -> str:
+    """A relative path below a volume's root."""
+    return "must not start with /" if value.startswith("/") else path(f"/{value}")
+
+
+def host(value: str) -> str:
+    if not value:
+        return "must be given"
+    return "" if len(value) <= 253 and _HOST.fullmatch(value) else "must be the name or address of a server"
+
+
+def quantity(value: str, *, least: str, most: str, step: Decimal | None = None) -> str:
+    """A quantity from `least` to `most`, both in the notation that is shown to the person; `step` is the finest difference."""
+    try:
+        number = quantities.parse(value)
+    except ValueError:
+        hint = ", without the B" if value[-1:] in ("B", "b") else ""
+        return f"must be a number with an optional unit, such as 500m, 2, 100M or 1Gi{hint}"
+    if not quantities.parse(least) <= number <= quantities.parse(most):
+        return f"must be from {least} to {most}"
+    if step is not None and number % step:
+        return f"must be a multiple of {step}"
+    return ""
+
+
+def count(value: int, least: int, most: int) -> str:
+    return "" if least <= value <= most else f"must be a whole number from {least:,} to {most:,}"

@@ -1,0 +1,278 @@
+"""A workload's statuses: their words and looks, which may follow which, and `derive`, which tells the status from the cluster's objects."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from workloads.observed import Object, PodView, holds, listed, number, own, part, plain, view
+
+
+class Status(StrEnum):
+    """The statuses of Run:ai's console (API names)."""
+
+    CREATING = "Creating"
+    PENDING = "Pending"
+    INITIALIZING = "Initializing"
+    RUNNING = "Running"
+    RESUMING = "Resuming"
+    DEGRADED = "Degraded"
+    STOPPING = "Stopping"
+    STOPPED = "Stopped"
+    DELETING = "Deleting"
+    FAILED = "Failed"
+    COMPLETED = "Completed"
+
+    @property
+    def label(self) -> str:
+        return self.value
+
+    @property
+    def colour(self) -> str:
+        """The name of a colour of the page's palette."""
+        return _LOOKS[self][0]
+
+    @property
+    def icon(self) -> str:
+        """The name of an icon (Lucide's names)."""
+        return _LOOKS[self][1]
+
+    @property
+    def meaning(self) -> str:
+        """What it means, in a sentence."""
+        return _LOOKS[self][2]
+
+
+_LOOKS = {
+    Status.CREATING: ("cyan", "circle-plus", "Its objects are being made in the cluster."),
+    Status.PENDING: ("orange", "clock", "It is queued: not all of its pods have a node."),
+    Status.INITIALIZING: ("cyan", "loader", "All pods have a node; images are pulled and containers start."),
+    Status.RUNNING: ("green", "play", "Every pod is up."),
+    Status.RESUMING: ("cyan", "rotate-cw", "It was run again, and its pods are being made."),
+    Status.DEGRADED: ("yellow", "triangle-alert", "It ran, and some of its pods do not."),
+    Status.STOPPING: ("grey", "circle-pause", "Its pods are being removed."),
+    Status.STOPPED: ("grey", "square", "It has no pods; its definition is kept and can be run again."),
+    Status.DELETING: ("grey", "trash-2", "It is being removed."),
+    Status.FAILED: ("red", "circle-x", "It failed and was not, or not any more, tried again."),
+    Status.COMPLETED: ("blue", "circle-check", "It ended well."),
+}
+
+STARTING = frozenset({Status.CREATING, Status.RESUMING})
+ACTIVE = frozenset({*STARTING, Status.PENDING, Status.INITIALIZING, Status.RUNNING, Status.DEGRADED})
+"""It has, or wants, resources: it can be stopped."""
+LEAVING = frozenset({Status.STOPPING, Status.DELETING})
+TERMINAL = frozenset({Status.FAILED, Status.COMPLETED})
+"""Final for its attempt."""
+RESTING = frozenset({*TERMINAL, Status.STOPPED})
+"""It has nothing running: it can be run again."""
+
+_AFTER = {
+    Status.CREATING: ACTIVE - STARTING | TERMINAL | LEAVING | {Status.STOPPED},
+    Status.RESUMING: ACTIVE - STARTING | TERMINAL | LEAVING | {Status.STOPPED},
+    Status.PENDING: {Status.INITIALIZING, Status.RUNNING, Status.DEGRADED, *TERMINAL, *LEAVING, Status.STOPPED},
+    Status.INITIALIZING: {Status.PENDING, Status.RUNNING, Status.DEGRADED, *TERMINAL, *LEAVING, Status.STOPPED},
+    Status.RUNNING: {Status.PENDING, Status.DEGRADED, *TERMINAL, *LEAVING, Status.STOPPED},
+    Status.DEGRADED: {Status.PENDING, Status.RUNNING, *TERMINAL, *LEAVING, Status.STOPPED},
+    Status.STOPPING: {Status.STOPPED, Status.DELETING, *TERMINAL},
+    Status.STOPPED: {Status.DELETING},
+    Status.FAILED: {Status.DELETING},
+    Status.COMPLETED: {Status.DELETING},
+    Status.DELETING: set[Status](),
+}
+"""What may follow within one attempt. Back to PENDING is the way of a preempted attempt only; `derive` says nothing else."""
+
+
+def may_move(old: Status, new: Status, same_attempt: bool = True) -> bool:
+    """Whether a workload may go from one status to another one.
+
+    Within an attempt nothing moves backwards, save that one whose pods lost their places is PENDING again, and an end is an end.
+    A new attempt begins at rest, with RESUMING or CREATING.
+    """
+    if same_attempt:
+        return new in _AFTER[old]
+    return old in RESTING and new in STARTING
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What the cluster's objects say of an attempt.
+
+    `reason` is text for the person, from the cluster where it can be, hence hostile and bounded. `running` pods are ready; `requested`
+    are wanted now. `requeued` says that it had a place and lost it. `ended` tells how the pods ended, once the job has: "3 succeeded".
+    """
+
+    status: Status
+    reason: str = ""
+    running: int = 0
+    requested: int = 0
+    requeued: bool = False
+    ended: str = ""
+
+
+def derive(job: Object | None, pods: Iterable[Object], pod_group: Object | None = None, *, before: Status = Status.CREATING) -> Derived:
+    """The status of an attempt from its job (PyTorchJob or any of its kin, or batch Job), the job's pods and its PodGroup.
+
+    `before` is the status so far, which decides what the same objects mean: a pod that is not ready is a start before the first
+    RUNNING and damage after it; a job that is not there is not yet made, gone as asked, or deleted behind our back. The answer's
+    status is `before`, or one that may follow it in the attempt.
+    """
+    if before is Status.DELETING or (job is None and before in RESTING):
+        return Derived(before)
+    if job is None:
+        return _without_job(list(pods), before)
+    views = [view(pod) for pod in own(job, pods)]
+    counts = _Counts.of(job, views)
+    if before in RESTING:
+        return Derived(before, "", counts.running, counts.requested, ended=_ended(job, counts.requested) if before in TERMINAL else "")
+    verdict = _verdict(job, views, before)
+    if verdict is not None:
+        status, reason = verdict
+        ended = _ended(job, counts.requested) if status in TERMINAL else ""
+        return Derived(status, plain(reason), counts.running, counts.requested, ended=ended)
+    status, reason, requeued = _from_pods(counts, pod_group, before)
+    return Derived(status, plain(reason), counts.running, counts.requested, requeued)
+
+
+def requested_pods(job: Object) -> int:
+    """How many pods a job wants now: all replicas of a training job; of a batch Job those that may run at once and are still to succeed."""
+    spec = part(job, "spec")
+    if job.get("kind") == "Job":
+        parallelism = number(spec.get("parallelism", 1))
+        completions = number(spec.get("completions", 1 if "parallelism" not in spec else parallelism))
+        return max(0, min(parallelism, completions - number(part(job, "status").get("succeeded"))))
+    replicas = [value for name, value in spec.items() if name.endswith("ReplicaSpecs") and isinstance(value, dict)]
+    return sum(number(part(each).get("replicas", 1)) for kinds in replicas for each in kinds.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """The pods of a job that matter now. `minimum` is how many are enough where the job is elastic, else `requested`."""
+
+    requested: int
+    minimum: int
+    live: Sequence[PodView]
+    succeeded: int
+    broken: Sequence[PodView]
+    """Pods that failed; of a batch Job also those of earlier tries."""
+    preempted: bool
+
+    @classmethod
+    def of(cls, job: Object, views: Sequence[PodView]) -> "_Counts":
+        batch = job.get("kind") == "Job"
+        requested = requested_pods(job)
+        elastic = part(job, "spec", "elasticPolicy")
+        least = number(elastic.get("minReplicas")) + int("Master" in part(job, "spec", "pytorchReplicaSpecs")) if elastic else requested
+        succeeded = sum(each.phase == "Succeeded" for each in views)
+        if batch:
+            # What it has counted is not requested any more.
+            succeeded = max(0, succeeded - number(part(job, "status").get("succeeded")))
+        return cls(
+            requested=requested,
+            minimum=min(least, requested),
+            live=[each for each in views if not each.finished and not each.terminating],
+            succeeded=succeeded,
+            broken=[each for each in views if each.phase == "Failed"],
+            preempted=any(each.preempted for each in views),
+        )
+
+    @property
+    def running(self) -> int:
+        return sum(each.ready for each in self.live)
+
+    @property
+    def placed(self) -> bool:
+        return any(each.node for each in self.live)
+
+
+def _without_job(pods: Sequence[Object], before: Status) -> Derived:
+    if before in STARTING:
+        return Derived(before)
+    if before is Status.STOPPING:
+        return Derived(Status.STOPPING, "Its last pods are ending.") if pods else Derived(Status.STOPPED)
+    return Derived(Status.STOPPED, "Its job was deleted in the cluster, and not by Muster.")
+
+
+def _verdict(job: Object, views: Sequence[PodView], before: Status) -> tuple[Status, str] | None:
+    """What the job itself decides: its end, or that it is held. Everything else is the pods' to say."""
+    if part(job, "metadata").get("deletionTimestamp"):
+        return Status.STOPPING, "" if before is Status.STOPPING else "Its job is being deleted in the cluster, and not by Muster."
+    if condition := holds(job, "Failed"):
+        return Status.FAILED, str(condition.get("message") or condition.get("reason") or "")
+    if holds(job, "Succeeded", "Complete"):
+        return Status.COMPLETED, ""
+    if holds(job, "Suspended") and not (before in STARTING and not _is_held(job)):
+        return (Status.STOPPING, "Its last pods are ending.") if views else (Status.STOPPED, "")
+    return (Status.STOPPING, "") if before is Status.STOPPING else None
+
+
+def _is_held(job: Object) -> bool:
+    """Whether the spec asks for suspension; the condition of a job that was just released lags behind."""
+    return bool(part(job, "spec").get("suspend") or part(job, "spec", "runPolicy").get("suspend"))
+
+
+def _from_pods(counts: _Counts, pod_group: Object | None, before: Status) -> tuple[Status, str, bool]:
+    live, there = counts.live, len(counts.live) + counts.succeeded
+    complete = there >= counts.requested and all(each.node for each in live)
+    if _is_requeued(counts, pod_group, before):
+        return Status.PENDING, _why_pending(counts, pod_group) or "Its pods lost their places.", True
+    up = counts.running + counts.succeeded
+    if up >= counts.requested and (there or not counts.requested):
+        return Status.RUNNING, "", False
+    if before in (Status.RUNNING, Status.DEGRADED):
+        return Status.DEGRADED, _what_is_down(counts), False
+    if counts.running and up >= counts.minimum and not complete:
+        return Status.DEGRADED, f"{up} of {counts.requested} pods are up; it runs with {counts.minimum} or more.", False
+    if complete or before is Status.INITIALIZING:
+        return Status.INITIALIZING, _what_is_down(counts), False
+    if before is Status.RESUMING and there < counts.requested:
+        return before, "", False
+    if before is Status.CREATING and not there and pod_group is None:
+        return before, "", False
+    return Status.PENDING, _why_pending(counts, pod_group), False
+
+
+def _is_requeued(counts: _Counts, pod_group: Object | None, before: Status) -> bool:
+    """Whether an attempt that had its places has none, and the scheduler says that it waits: it was preempted, or its node went away."""
+    if before not in (Status.INITIALIZING, Status.RUNNING, Status.DEGRADED) or counts.placed or counts.succeeded >= counts.requested:
+        return False
+    waits = any(each.unschedulable for each in counts.live)
+    return waits or counts.preempted or bool(listed(pod_group, "status", "schedulingConditions"))
+
+
+def _why_pending(counts: _Counts, pod_group: Object | None) -> str:
+    for condition in listed(pod_group, "status", "schedulingConditions"):
+        for entry in listed(condition, "reasons"):
+            if entry.get("message"):
+                return str(entry["message"])
+        if condition.get("message"):
+            return str(condition["message"])
+    return next((each.reason for each in counts.live if not each.node and each.reason), "")
+
+
+def _what_is_down(counts: _Counts) -> str:
+    """The first pod with something to say, else how many are missing."""
+    for each in counts.live:
+        if each.ready:
+            continue
+        told = next((wait for wait in each.waits if wait.reason not in ("ContainerCreating", "PodInitializing", "")), None)
+        if told is not None:
+            return f"{each.title}: {told.reason}{': ' if told.message else ''}{told.message}"
+    up = counts.running + counts.succeeded
+    broken = f" {counts.broken[-1].title} failed: {counts.broken[-1].reason}." if counts.broken else ""
+    return f"{up} of {counts.requested} pods are up.{broken}" if counts.requested else ""
+
+
+def _ended(job: Object, requested: int) -> str:
+    """How the pods ended, by the job's own count, which knows those cleaned away. What neither succeeded nor failed was stopped."""
+    status = part(job, "status")
+    if job.get("kind") == "Job":
+        tallies: Sequence[Object] = [status]
+        wanted = 0
+    else:
+        tallies = [part(each) for each in part(status, "replicaStatuses").values()]
+        wanted = requested
+    if not tallies:
+        return ""
+    succeeded = sum(number(each.get("succeeded")) for each in tallies)
+    failed = sum(number(each.get("failed")) for each in tallies)
+    parts = {"succeeded": succeeded, "failed": failed, "stopped": max(0, wanted - succeeded - failed)}
+    return ", ".join(f"{count} {word}" for word, count in parts.items() if count)
