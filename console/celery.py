@@ -1,0 +1,57 @@
+"""Tasks: `step` is the only decorator, `soon` the only way to ask for one. A step may run twice, late or never; the sweep asks again."""
+
+import functools
+import logging
+import os
+from collections.abc import Callable
+from typing import Any, ParamSpec
+
+from celery import Celery
+from django.conf import settings
+from django.db import close_old_connections, transaction
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+
+log = logging.getLogger(__name__)
+
+app = Celery("muster")
+app.conf.update(settings.CELERY)
+app.autodiscover_tasks()
+
+P = ParamSpec("P")
+
+
+class Step:
+    """A task by name. Called, it runs here and now; `soon` asks a worker to run it."""
+
+    def __init__(self, function: Callable[..., None], task: Any) -> None:
+        self._function = function
+        self._task = task
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any) -> None:
+        self._function(*arguments)
+
+    def soon(self, *arguments: str | int) -> None:
+        """Once the transaction is committed, ask a worker. Arguments are ids. Never fails: what the broker loses, the sweep finds."""
+        transaction.on_commit(functools.partial(self._send, arguments), robust=True)
+
+    def _send(self, arguments: tuple[str | int, ...]) -> None:
+        try:
+            self._task.apply_async(args=arguments)
+        except Exception as error:  # noqa: BLE001 - the broker's client raises what its transport raises
+            log.warning("%s%r could not be queued (%s: %s); the sweep will", self._task.name, arguments, type(error).__name__, error)
+
+
+def step(function: Callable[P, None]) -> Step:
+    """Make a function a step: short, and safe to run twice. Its errors are logged, and end nothing but itself."""
+
+    @functools.wraps(function)
+    def run(*arguments: P.args, **named: P.kwargs) -> None:
+        close_old_connections()
+        try:
+            function(*arguments, **named)
+        finally:
+            close_old_connections()
+
+    return Step(function, app.task(name=f"{function.__module__}.{function.__name__}", ignore_result=True)(run))

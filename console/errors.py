@@ -1,0 +1,124 @@
+"""What goes wrong, told to the one who asked: a person gets a page or a part of one, a program gets the REST API's error body."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.deprecation import MiddlewareMixin
+from rest_framework import exceptions, status
+from rest_framework.response import Response
+
+log = logging.getLogger(__name__)
+
+
+class UserError(Exception):
+    """Something the person can act on. The text says what happened, why and what to do; it is shown as it is.
+
+    `field` names the part of a form or body it belongs to; `status` is the HTTP status that says the same.
+    """
+
+    status = 422
+
+    def __init__(self, text: str, *, field: str = "", status: int | None = None) -> None:
+        super().__init__(text)
+        self.text = text
+        self.field = field
+        if status is not None:
+            self.status = status
+
+
+class NotAllowed(UserError):
+    """Seen, but not theirs to change: 403. What they may not even see is Http404."""
+
+    status = 403
+
+
+class Clash(UserError):
+    """It conflicts with what is there now: 409."""
+
+    status = 409
+
+
+class Invalid(UserError):
+    """A submission with problems: (field, text) pairs, told all at once."""
+
+    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
+        super().__init__(" ".join(text for _, text in problems), field=problems[0][0] if problems else "")
+        self.problems = tuple(problems)
+
+
+class ForPeople(MiddlewareMixin):
+    """A UserError that nobody caught becomes a page, or for htmx a part that says the same."""
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if isinstance(error, UserError) and not request.path.startswith("/api/"):
+            return refused(request, error)
+        return None
+
+
+def refused(request: HttpRequest, error: UserError) -> HttpResponse:
+    """The answer to a person whose request cannot be done."""
+    partial = bool(getattr(request, "htmx", False))
+    template = "errors/_refused.html" if partial else "errors/refused.html"
+    return render(request, template, {"error": error}, status=error.status)
+
+
+def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Django's answer to a form without its token."""
+    text = "This page was open for too long, or cookies are off, so the form could not be trusted. Load the page again and repeat it."
+    return refused(request, UserError(text, status=403))
+
+
+def body(status_code: int, message: str, details: Any = None) -> dict[str, Any]:
+    """The REST API's error body: {code, message, details?}."""
+    return {"code": status_code, "message": message} | ({} if details is None else {"details": details})
+
+
+def for_programs(error: Exception, context: Mapping[str, Any]) -> Response | None:
+    """Every error of the REST API in one shape. What is not expected is logged and becomes a 500 without its text."""
+    if isinstance(error, Invalid):
+        return _answer(400, error.text, [{"field": field, "message": text} for field, text in error.problems])
+    if isinstance(error, UserError):
+        # A program learns of bad input by 400, as the API says; pages answer 422 to show the form again.
+        code = 400 if error.status == 422 else error.status
+        return _answer(code, error.text, [{"field": error.field, "message": error.text}] if error.field else None)
+    if isinstance(error, Http404):
+        return _answer(404, str(error) or "There is nothing here that you may see.")
+    if isinstance(error, PermissionDenied):
+        return _answer(403, str(error) or "You may not do this.")
+    if isinstance(error, ValidationError):
+        return _answer(400, " ".join(error.messages))
+    if isinstance(error, exceptions.ValidationError):
+        problems = list(_flat(error.detail))
+        return _answer(
+            400,
+            " ".join(f"{field}: {text}" if field else text for field, text in problems),
+            [{"field": field, "message": text} for field, text in problems],
+        )
+    if isinstance(error, exceptions.APIException):
+        answer = _answer(error.status_code, str(error.detail))
+        if wait := getattr(error, "wait", None):
+            answer["Retry-After"] = str(int(wait) + 1)
+        if header := getattr(error, "auth_header", None):
+            answer["WWW-Authenticate"] = header
+        return answer
+    log.error("the API failed", exc_info=error)
+    return _answer(status.HTTP_500_INTERNAL_SERVER_ERROR, "Something went wrong on our side; it has been logged.")
+
+
+def _answer(code: int, message: str, details: Any = None) -> Response:
+    return Response(body(code, message, details), status=code)
+
+
+def _flat(detail: Any, path: str = "") -> Any:
+    if isinstance(detail, Mapping):
+        for name, inner in detail.items():
+            yield from _flat(inner, f"{path}.{name}" if path else str(name))
+    elif isinstance(detail, list | tuple):
+        for index, inner in enumerate(detail):
+            yield from _flat(inner, path if isinstance(inner, str) else f"{path}.{index}")
+    else:
+        yield path.removesuffix(".non_field_errors"), str(detail)

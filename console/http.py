@@ -1,0 +1,22 @@
+"""The request as views see it, and the answer as a page or a part of one."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django_htmx.middleware import HtmxDetails
+
+
+class Request(HttpRequest):
+    """A request, perhaps by htmx. `projects.http.Request` is one of somebody signed in."""
+
+    htmx: HtmxDetails
+
+
+def page(request: HttpRequest, template: str, part: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
+    """The whole page, or only its part where htmx asks to replace that."""
+    htmx = getattr(request, "htmx", None)
+    wanted = part if htmx and not htmx.boosted and not htmx.history_restore_request else template
+    answer = render(request, wanted, context, status=status)
+    answer["Vary"] = "HX-Request"
+    return answer

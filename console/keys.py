@@ -1,0 +1,65 @@
+"""The keys of an installation: which sign sessions and tokens, which encrypt credentials. Given by the environment, or kept in a file."""
+
+import json
+import os
+import secrets
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.fernet import Fernet
+
+from console.options import Options, listed
+
+FILE = "keys.json"
+BACK_IT_UP = "Back it up together with the database: without it stored credentials cannot be read any more."
+
+
+class NoKeys(Exception):
+    """There are no keys to run with; the text says what to do."""
+
+
+@dataclass(frozen=True, repr=False)
+class Keys:
+    """`secret_key` signs; of `encryption_keys` the first encrypts and all decrypt."""
+
+    secret_key: str
+    encryption_keys: list[str]
+
+
+def read(options: Options) -> Keys:
+    """The keys given by the environment, else those of the data directory. Raises NoKeys; production takes given keys only."""
+    if options.secret_key and options.encryption_keys:
+        return Keys(options.secret_key, listed(options.encryption_keys))
+    if options.production:
+        raise NoKeys("In production MUSTER_SECRET_KEY and MUSTER_ENCRYPTION_KEYS must be given. See docs/production.md.")
+    file = options.data_dir / FILE
+    try:
+        kept = json.loads(file.read_text())
+        return Keys(options.secret_key or kept["secret_key"], listed(options.encryption_keys) or kept["encryption_keys"])
+    except FileNotFoundError:
+        raise NoKeys(f"There are no keys in {file}. `make up` makes them, or give MUSTER_SECRET_KEY and MUSTER_ENCRYPTION_KEYS.") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise NoKeys(f"The keys in {file} cannot be read ({type(error).__name__}). Put the file back from its backup.") from None
+
+
+def make(options: Options) -> bool:
+    """Make the data directory's keys where there are none, readable by their owner only. True when they are new."""
+    file = options.data_dir / FILE
+    options.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if file.exists():
+        return False
+    kept = {"secret_key": secrets.token_urlsafe(64), "encryption_keys": [Fernet.generate_key().decode()]}
+    handle, name = tempfile.mkstemp(dir=options.data_dir, prefix=f".{FILE}.")
+    with os.fdopen(handle, "w") as out:
+        json.dump(kept, out)
+        out.flush()
+        os.fsync(out.fileno())
+    # A link fails where another process was first, and its keys are then the right ones.
+    try:
+        os.link(name, file)
+    except FileExistsError:
+        return False
+    finally:
+        Path(name).unlink()
+    return True

@@ -1,0 +1,86 @@
+"""Every knob, read from the environment once: its type, its default, and what it is for. Nonsense is refused with the variable named."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PREFIX = "MUSTER_"
+DAY = 24 * 3600
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+class BadOptions(Exception):
+    """What of the environment cannot be used, a line each, naming the variable."""
+
+
+def _absolute(path: Path) -> Path:
+    return path.expanduser().absolute()
+
+
+def listed(text: str) -> list[str]:
+    """The parts of a comma-separated text."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+class Options(BaseSettings):
+    """The settings table of the README is made of these lines."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", env_ignore_empty=True)
+
+    data_dir: Annotated[Path, AfterValidator(_absolute)] = Field(
+        Path("var"), description="where all data lives: database, keys, logs, the embedded cluster"
+    )
+    host: str = Field("127.0.0.1", description="the address that the web server listens on")
+    port: int = Field(8000, ge=0, le=65535, description="its port; 0 picks a free one")
+    production: bool = Field(False, description="refuse to start without given keys, and send cookies over HTTPS only")
+    debug: bool = Field(False, description="Django's debug pages; never together with production")
+    secret_key: str = Field("", description="signs sessions and tokens; made by `make up` into DATA_DIR/keys.json where it is not given")
+    encryption_keys: str = Field(
+        "", description="comma-separated Fernet keys for credentials at rest, newest first: the first encrypts, all decrypt"
+    )
+    allowed_hosts: str = Field("", description="comma-separated names under which the console is reached, beside loopback")
+    trusted_origins: str = Field(
+        "", description="comma-separated origins (https://...) whose forms are accepted, where a proxy changes the host"
+    )
+    behind_proxy: bool = Field(False, description="a proxy in front sets X-Forwarded-Proto and X-Forwarded-For")
+    database_url: str = Field("", description="postgres://user:password@host/name; SQLite in DATA_DIR where it is empty")
+    redis_url: str = Field("", description="redis://...; `make up` starts one where it is empty")
+    admin_password: str = Field(
+        "", description="the first administrator's password (user admin); a random one is shown once where it is empty"
+    )
+    localkube_port: int = Field(0, ge=0, le=65535, description="the embedded cluster's port; 0 keeps the one it had, or picks a free one")
+    localkube_gpus: int | None = Field(
+        None, ge=0, le=1024, description="GPUs that the embedded cluster offers; the machine's own, or 4 virtual ones, where it is empty"
+    )
+    worker_threads: int = Field(8, ge=1, le=256, description="steps that one worker process does at once")
+    kube_rate: float = Field(50.0, gt=0, description="requests a second that one process sends to one cluster at most")
+    poll_seconds: int = Field(60, ge=5, description="how often every cluster is listed completely, beside following it")
+    sweep_seconds: int = Field(10, ge=1, description="how often the database is searched for steps that were lost")
+    log_days: float = Field(14, gt=0, description="how long a pod's log is kept after its end")
+    log_bytes: int = Field(20 * GIB, ge=MIB, description="how many bytes of logs are kept at most, oldest first")
+    log_bytes_container: int = Field(2 * GIB, ge=MIB, description="how many bytes of one container's log are kept")
+    log_storage: str = Field("", description="s3://bucket/prefix where ended logs go; DATA_DIR/logs where it is empty")
+    history_days: float = Field(90, gt=0, description="how long the events of an ended workload are kept")
+    deleted_days: float = Field(14, gt=0, description="how long a deleted workload stays listed under Deleted, with its logs and history")
+    token_seconds: int = Field(12 * 3600, ge=300, le=30 * DAY, description="how long an access token of the REST API is good")
+    log_level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="what the processes say")
+
+    @property
+    def hosts(self) -> list[str]:
+        return listed(self.allowed_hosts)
+
+    @property
+    def origins(self) -> list[str]:
+        return listed(self.trusted_origins)
+
+
+def read() -> Options:
+    """The options of this process's environment. Raises BadOptions."""
+    try:
+        return Options()
+    except ValidationError as error:
+        lines = [f"{PREFIX}{'_'.join(map(str, each['loc'])).upper()}: {each['msg']}" for each in error.errors()]
+        raise BadOptions("\n".join(lines)) from None

@@ -1,0 +1,182 @@
+"""Django's settings, from `options` and `keys`. Nothing is decided elsewhere."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+
+from console import keys, options
+
+try:
+    OPTIONS = options.read()
+    KEYS = keys.read(OPTIONS)
+except (options.BadOptions, keys.NoKeys) as refusal:
+    raise ImproperlyConfigured(str(refusal)) from None
+
+if OPTIONS.production and OPTIONS.debug:
+    raise ImproperlyConfigured("MUSTER_DEBUG and MUSTER_PRODUCTION exclude each other.")
+
+BASE = Path(__file__).resolve().parent.parent
+SECRET_KEY = KEYS.secret_key
+ENCRYPTION_KEYS = KEYS.encryption_keys
+DEBUG = OPTIONS.debug
+ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *OPTIONS.hosts]
+CSRF_TRUSTED_ORIGINS = OPTIONS.origins
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "rest_framework",
+    "drf_spectacular",
+    "console",
+    "projects",
+    "clusters",
+    "environments",
+    "workloads",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "console.security.ContentSecurityPolicy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "console.errors.ForPeople",
+]
+
+ROOT_URLCONF = "console.urls"
+ASGI_APPLICATION = "console.asgi.application"
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "console.context.frame",
+            ],
+            "builtins": ["django_htmx.templatetags.django_htmx", "django.templatetags.static", "console.templatetags.muster"],
+        },
+    }
+]
+
+SQLITE: dict[str, Any] = {
+    "ENGINE": "django.db.backends.sqlite3",
+    "NAME": OPTIONS.data_dir / "muster.sqlite3",
+    "OPTIONS": {
+        # Writers queue at BEGIN instead of failing half way; readers never wait.
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; PRAGMA mmap_size=268435456;",
+    },
+    "TEST": {"NAME": OPTIONS.data_dir / "test.sqlite3"},
+}
+DATABASES: dict[str, Any] = {"default": dict(dj_database_url.parse(OPTIONS.database_url)) if OPTIONS.database_url else SQLITE}
+if DATABASES["default"]["ENGINE"].endswith("postgresql"):
+    # Requests come and go in threads: a pool keeps connections where a thread's own would be lost with it.
+    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": 16, "timeout": 10}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_USER_MODEL = "projects.User"
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "sign-in"
+LOGIN_REDIRECT_URL = "workloads"
+LOGOUT_REDIRECT_URL = "sign-in"
+SESSION_COOKIE_AGE = 24 * 3600
+SESSION_COOKIE_NAME = "muster_session"
+CSRF_COOKIE_NAME = "muster_csrf"
+CSRF_FAILURE_VIEW = "console.errors.csrf_failed"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = OPTIONS.production
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if OPTIONS.production else 0
+X_FRAME_OPTIONS = "DENY"
+if OPTIONS.behind_proxy:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 << 20
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
+
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 20_000}}}
+
+LANGUAGE_CODE = "en-us"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+STATIC_URL = "static/"
+STATIC_ROOT = OPTIONS.data_dir / "static"
+STATICFILES_DIRS = [BASE / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    },
+}
+WHITENOISE_USE_FINDERS = DEBUG
+WHITENOISE_AUTOREFRESH = False
+
+REDIS_URL = OPTIONS.redis_url or "redis://127.0.0.1:6379/0"
+CELERY = {
+    "broker_url": REDIS_URL,
+    "task_ignore_result": True,
+    "task_acks_late": False,
+    # Nothing waits for the broker: what could not be sent is found by the sweep of the database.
+    "task_publish_retry": False,
+    "broker_connection_timeout": 1,
+    "broker_connection_retry_on_startup": True,
+    "broker_connection_max_retries": None,
+    "broker_transport_options": {"socket_connect_timeout": 1, "socket_keepalive": True, "health_check_interval": 10},
+    "worker_prefetch_multiplier": 1,
+    "worker_hijack_root_logger": False,
+    "worker_send_task_events": False,
+    "worker_enable_remote_control": False,
+    "timezone": "UTC",
+    "beat_schedule_filename": str(OPTIONS.data_dir / "beat-schedule"),
+    "beat_max_loop_interval": 5,
+}
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["projects.tokens.BearerToken"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "console.errors.for_programs",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {"TITLE": "Muster", "VERSION": "1", "OAS_VERSION": "3.1.0", "SERVE_INCLUDE_SCHEMA": False}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "stream": sys.stderr, "formatter": "plain"}},
+    "root": {"handlers": ["stderr"], "level": OPTIONS.log_level},
+    "loggers": {"uvicorn.access": {"level": "WARNING"}, "django.server": {"level": "WARNING"}},
+}

@@ -1,0 +1,251 @@
+"""Workloads, their attempts, pods, events and logs, as last seen. Only `journal` writes a workload's status."""
+
+import uuid
+from decimal import Decimal
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from projects.querysets import InProject
+from workloads.states import Status
+
+ZERO = Decimal(0)
+
+
+def _choices(enum: Any) -> list[tuple[str, str]]:
+    return [(each.value, getattr(each, "label", each.value)) for each in enum]
+
+
+class Desired(models.TextChoices):
+    """What the person wants of a workload: the sweep works until the cluster agrees."""
+
+    RUNNING = "Running"
+    STOPPED = "Stopped"
+    DELETED = "Deleted"
+
+
+class Workload(models.Model):
+    """One submission and everything that became of it.
+
+    `name` is that of its objects in the cluster, unique in its project until `released_at`, when the cluster has let go of it.
+    `changed` is the journal's position of its last change: what a page asks for "after".
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    project = models.ForeignKey("projects.Project", models.PROTECT, related_name="workloads")
+    cluster = models.ForeignKey("clusters.Cluster", models.PROTECT, related_name="workloads")
+    name = models.CharField(max_length=63)
+    architecture = models.CharField(max_length=16)
+    framework = models.CharField(max_length=16, blank=True)
+    spec = models.JSONField()
+    """What was asked, as `specs.to_json` writes it."""
+    submitted_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    preemptible = models.BooleanField(default=True)
+    priority = models.CharField(max_length=16, blank=True)
+
+    status = models.CharField(max_length=16, choices=_choices(Status), default=Status.CREATING.value)
+    reason = models.TextField(blank=True)
+    """Why it is in this status, in words; may come from the cluster, so it is hostile text."""
+    status_at = models.DateTimeField(default=timezone.now)
+    desired = models.CharField(max_length=8, choices=Desired, default=Desired.RUNNING)
+    attempt = models.PositiveIntegerField(default=1)
+
+    running_pods = models.PositiveIntegerField(default=0)
+    requested_pods = models.PositiveIntegerField(default=0)
+    ended = models.CharField(max_length=120, blank=True)
+    """How the pods of the attempt ended: "3 succeeded"."""
+    gpus_requested = models.DecimalField(max_digits=12, decimal_places=3, default=ZERO)
+    gpus_allocated = models.DecimalField(max_digits=12, decimal_places=3, default=ZERO)
+    gpu_memory_requested = models.BigIntegerField(default=0)
+    """MiB of shared devices."""
+
+    created_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True)
+    """When this attempt first ran."""
+    ended_at = models.DateTimeField(null=True)
+    """When this attempt came to rest."""
+    ran_seconds = models.FloatField(default=0)
+    """Running time of the attempts before this one."""
+    deleted_at = models.DateTimeField(null=True)
+    """When deletion was asked for."""
+    released_at = models.DateTimeField(null=True)
+    """When the cluster had let go of all its objects; it is then listed under Deleted."""
+
+    job = models.JSONField(null=True)
+    """The attempt's job object as last seen, without what nobody reads."""
+    job_uid = models.CharField(max_length=64, blank=True)
+    pod_group = models.JSONField(null=True)
+
+    changed = models.BigIntegerField(default=0)
+    tries = models.PositiveIntegerField(default=0)
+    """How often the step that `desired` and `status` ask for has failed; 0 once it worked."""
+    next_try_at = models.DateTimeField(null=True)
+    """When the sweep may ask for that step again; None: nothing is outstanding."""
+    trouble = models.TextField(blank=True)
+    """Why that step failed the last time."""
+
+    objects = InProject.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "name"], condition=models.Q(released_at=None), name="workload_name_once_a_project")
+        ]
+        indexes = [
+            models.Index(fields=["-created_at", "-id"], condition=models.Q(released_at=None), name="workload_newest"),
+            models.Index(fields=["project", "-created_at", "-id"], name="workload_newest_of_project"),
+            models.Index(fields=["name", "id"], name="workload_by_name"),
+            models.Index(fields=["status", "-created_at", "-id"], name="workload_by_status"),
+            models.Index(fields=["changed"], name="workload_changed"),
+            models.Index(fields=["next_try_at"], condition=models.Q(next_try_at__isnull=False), name="workload_outstanding"),
+            models.Index(fields=["cluster", "status"], name="workload_of_cluster"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Attempt(models.Model):
+    """One Run. The current one's row is kept up with the workload; those before it are final."""
+
+    workload = models.ForeignKey(Workload, models.CASCADE, related_name="attempts")
+    number = models.PositiveIntegerField()
+    status = models.CharField(max_length=16)
+    reason = models.TextField(blank=True)
+    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    asked_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    ended = models.CharField(max_length=120, blank=True)
+    job_uid = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [models.UniqueConstraint(fields=["workload", "number"], name="attempt_number_once")]
+
+    def __str__(self) -> str:
+        return f"attempt {self.number} of {self.workload_id}"
+
+
+class Pod(models.Model):
+    """A pod as last seen; it stays when the cluster has forgotten it (`vanished_at`)."""
+
+    workload = models.ForeignKey(Workload, models.CASCADE, related_name="pods")
+    attempt = models.PositiveIntegerField()
+    uid = models.CharField(max_length=64)
+    name = models.CharField(max_length=253)
+    role = models.CharField(max_length=16, blank=True)
+    index = models.PositiveIntegerField(null=True)
+    rank = models.PositiveIntegerField(null=True)
+    phase = models.CharField(max_length=16, blank=True)
+    status = models.CharField(max_length=64, blank=True)
+    reason = models.TextField(blank=True)
+    is_ready = models.BooleanField(default=False)
+    node = models.CharField(max_length=253, blank=True)
+    gpus = models.DecimalField(max_digits=12, decimal_places=3, null=True)
+    restarts = models.PositiveIntegerField(default=0)
+    image = models.CharField(max_length=512, blank=True)
+    created_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    vanished_at = models.DateTimeField(null=True)
+    version = models.CharField(max_length=32, blank=True)
+    """The object's resource version."""
+    data = models.JSONField(default=dict)
+    """The object without what nobody reads (`observed.slim`)."""
+
+    class Meta:
+        ordering = ["rank", "created_at", "name"]
+        constraints = [models.UniqueConstraint(fields=["workload", "uid"], name="pod_once")]
+        indexes = [models.Index(fields=["node", "phase"], name="pod_on_node")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Event(models.Model):
+    """Something a person could see happen: a change of status, what somebody did, or an event of the cluster. Never changed but counted."""
+
+    class Kind(models.TextChoices):
+        STATUS = "status", "Status"
+        ACTION = "action", "Action"
+        CLUSTER = "cluster", "Cluster"
+
+    workload = models.ForeignKey(Workload, models.CASCADE, related_name="events")
+    attempt = models.PositiveIntegerField()
+    at = models.DateTimeField(default=timezone.now)
+    kind = models.CharField(max_length=8, choices=Kind)
+    is_warning = models.BooleanField(default=False)
+    old = models.CharField(max_length=16, blank=True)
+    new = models.CharField(max_length=16, blank=True)
+    reason = models.CharField(max_length=128, blank=True)
+    text = models.TextField(blank=True)
+    source = models.CharField(max_length=128, blank=True)
+    """The cluster's component that said it."""
+    subject_kind = models.CharField(max_length=64, blank=True)
+    subject = models.CharField(max_length=253, blank=True)
+    count = models.PositiveIntegerField(default=1)
+    first_at = models.DateTimeField(null=True)
+    uid = models.CharField(max_length=64, blank=True)
+    """Of the cluster's event object; "" for our own."""
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+
+    class Meta:
+        ordering = ["at", "id"]
+        constraints = [models.UniqueConstraint(fields=["workload", "uid"], condition=~models.Q(uid=""), name="event_once")]
+        indexes = [models.Index(fields=["workload", "at", "id"], name="event_in_time_order")]
+
+    def __str__(self) -> str:
+        return self.text or f"{self.old} to {self.new}"
+
+
+class Log(models.Model):
+    """What one run of one container wrote: a file that grows while the container runs and is kept when it has ended."""
+
+    class State(models.TextChoices):
+        CAPTURING = "capturing"
+        COMPLETE = "complete"
+        LOST = "lost"
+        REMOVED = "removed"
+
+    pod = models.ForeignKey(Pod, models.CASCADE, related_name="logs")
+    container = models.CharField(max_length=253)
+    is_init = models.BooleanField(default=False)
+    run = models.PositiveIntegerField(default=0)
+    """The container's restart count at that run: 0 is the first one."""
+    state = models.CharField(max_length=12, choices=State, default=State.CAPTURING)
+    path = models.CharField(max_length=512, blank=True)
+    """Where it lies below the place for logs."""
+    size = models.BigIntegerField(default=0)
+    first_at = models.DateTimeField(null=True)
+    last_at = models.DateTimeField(null=True)
+    gaps = models.JSONField(default=list)
+    """[{"at": RFC 3339, "cause": words}]: what is missing, and why."""
+    ended_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["is_init", "container", "run"]
+        constraints = [models.UniqueConstraint(fields=["pod", "container", "run"], name="log_once_a_run")]
+        indexes = [models.Index(fields=["state", "ended_at"], name="log_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.container} of pod {self.pod_id}"
+
+
+class Draft(models.Model):
+    """A form that is being filled in: what was typed survives refreshes, other pages, and errors."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    data = models.JSONField(default=dict)
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(auto_now=True)
+
+
+class Position(models.Model):
+    """The journal's position: one row, raised in the transaction of every change, so that positions are committed in their order."""
+
+    value = models.BigIntegerField(default=0)
