@@ -6,6 +6,7 @@ from decimal import Decimal
 from django.db import models
 from django.utils import timezone
 
+from clusters.querysets import ClusterQuerySet
 from console.encryption import EncryptedTextField
 
 
@@ -27,6 +28,8 @@ class Cluster(models.Model):
     followed_by = models.CharField(max_length=64, blank=True, editable=False)
     """The follow process that has the lease, until `followed_until`."""
     followed_until = models.DateTimeField(null=True, editable=False)
+
+    objects = ClusterQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]

@@ -1,5 +1,11 @@
 from django.apps import AppConfig
+from django.core import checks
+
+from console.checks import check_options
 
 
 class Console(AppConfig):
     name = "console"
+
+    def ready(self) -> None:
+        checks.register(check_options)

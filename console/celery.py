@@ -36,9 +36,13 @@ class Step:
         """Once the transaction is committed, ask a worker. Arguments are ids. Never fails: what the broker loses, the sweep finds."""
         transaction.on_commit(functools.partial(self._send, arguments), robust=True)
 
-    def _send(self, arguments: tuple[str | int, ...]) -> None:
+    def later(self, seconds: float, *arguments: str | int) -> None:
+        """As `soon`, to be run after so many seconds. For seconds, not hours: a worker keeps it in its memory meanwhile."""
+        transaction.on_commit(functools.partial(self._send, arguments, seconds), robust=True)
+
+    def _send(self, arguments: tuple[str | int, ...], seconds: float | None = None) -> None:
         try:
-            self._task.apply_async(args=arguments)
+            self._task.apply_async(args=arguments, countdown=seconds)
         except Exception as error:  # noqa: BLE001 - the broker's client raises what its transport raises
             log.warning("%s%r could not be queued (%s: %s); the sweep will", self._task.name, arguments, type(error).__name__, error)
 

@@ -4,14 +4,19 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, ValidationError
-from django.http import Http404, HttpRequest, HttpResponse
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, ValidationError
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 
 log = logging.getLogger(__name__)
+
+MOST_TOLD = 5
+"""Problems in one message."""
+MOST_DETAILS = 100
+"""Problems in the details of one answer."""
 
 
 class UserError(Exception):
@@ -79,25 +84,20 @@ def body(status_code: int, message: str, details: Any = None) -> dict[str, Any]:
 
 def for_programs(error: Exception, context: Mapping[str, Any]) -> Response | None:
     """Every error of the REST API in one shape. What is not expected is logged and becomes a 500 without its text."""
-    if isinstance(error, Invalid):
-        return _answer(400, error.text, [{"field": field, "message": text} for field, text in error.problems])
     if isinstance(error, UserError):
-        # A program learns of bad input by 400, as the API says; pages answer 422 to show the form again.
-        code = 400 if error.status == 422 else error.status
-        return _answer(code, error.text, [{"field": error.field, "message": error.text}] if error.field else None)
+        return _refusal(error)
     if isinstance(error, Http404):
         return _answer(404, str(error) or "There is nothing here that you may see.")
     if isinstance(error, PermissionDenied):
         return _answer(403, str(error) or "You may not do this.")
     if isinstance(error, ValidationError):
         return _answer(400, " ".join(error.messages))
+    if isinstance(error, RequestDataTooBig):
+        return _answer(413, "The body is too large.")
+    if isinstance(error, SuspiciousOperation | UnreadablePostError):
+        return _answer(400, "The request cannot be read.")
     if isinstance(error, exceptions.ValidationError):
-        problems = list(_flat(error.detail))
-        return _answer(
-            400,
-            " ".join(f"{field}: {text}" if field else text for field, text in problems),
-            [{"field": field, "message": text} for field, text in problems],
-        )
+        return _problems(list(_flat(error.detail)))
     if isinstance(error, exceptions.APIException):
         answer = _answer(error.status_code, str(error.detail))
         if wait := getattr(error, "wait", None):
@@ -107,6 +107,24 @@ def for_programs(error: Exception, context: Mapping[str, Any]) -> Response | Non
         return answer
     log.error("the API failed", exc_info=error)
     return _answer(status.HTTP_500_INTERNAL_SERVER_ERROR, "Something went wrong on our side; it has been logged.")
+
+
+def _refusal(error: UserError) -> Response:
+    if isinstance(error, Invalid):
+        return _problems(error.problems)
+    # A program learns of bad input by 400, as the API says; pages answer 422 to show the form again.
+    code = 400 if error.status == 422 else error.status
+    answer = _answer(code, error.text, [{"field": error.field, "message": error.text}] if error.field else None)
+    if wait := getattr(error, "wait", None):
+        answer["Retry-After"] = str(wait)
+    return answer
+
+
+def _problems(problems: Sequence[tuple[str, str]]) -> Response:
+    """What is wrong with which field: the first ones in the message, and all of a bearable number in the details."""
+    told = " ".join(dict.fromkeys(text if field in text else f"{field}: {text}" for field, text in problems[:MOST_TOLD]))
+    more = f" And {len(problems) - MOST_TOLD} more." if len(problems) > MOST_TOLD else ""
+    return _answer(400, told + more, [{"field": field, "message": text} for field, text in problems[:MOST_DETAILS]])
 
 
 def _answer(code: int, message: str, details: Any = None) -> Response:

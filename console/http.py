@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django_htmx.middleware import HtmxDetails
 
 
@@ -20,3 +21,12 @@ def page(request: HttpRequest, template: str, part: str, context: dict[str, Any]
     answer = render(request, wanted, context, status=status)
     answer["Vary"] = "HX-Request"
     return answer
+
+
+def onward(request: HttpRequest, url: str, told: str = "") -> HttpResponse:
+    """Send the browser to another page once something is done, also where htmx asked; `told` is said there."""
+    if told:
+        messages.success(request, told)
+    if getattr(request, "htmx", None):
+        return HttpResponse(status=204, headers={"HX-Redirect": url})
+    return redirect(url)

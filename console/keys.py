@@ -30,17 +30,31 @@ class Keys:
 def read(options: Options) -> Keys:
     """The keys given by the environment, else those of the data directory. Raises NoKeys; production takes given keys only."""
     if options.secret_key and options.encryption_keys:
-        return Keys(options.secret_key, listed(options.encryption_keys))
+        return Keys(options.secret_key, _usable(listed(options.encryption_keys)))
     if options.production:
         raise NoKeys("In production MUSTER_SECRET_KEY and MUSTER_ENCRYPTION_KEYS must be given. See docs/production.md.")
     file = options.data_dir / FILE
     try:
         kept = json.loads(file.read_text())
-        return Keys(options.secret_key or kept["secret_key"], listed(options.encryption_keys) or kept["encryption_keys"])
+        given = _usable(listed(options.encryption_keys))
+        return Keys(options.secret_key or kept["secret_key"], given or [*map(str, kept["encryption_keys"])])
     except FileNotFoundError:
         raise NoKeys(f"There are no keys in {file}. `make up` makes them, or give MUSTER_SECRET_KEY and MUSTER_ENCRYPTION_KEYS.") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise NoKeys(f"The keys in {file} cannot be read ({type(error).__name__}). Put the file back from its backup.") from None
+
+
+def _usable(encryption_keys: list[str]) -> list[str]:
+    """The keys as they are. Raises NoKeys, which shows none of them, for one that is no key."""
+    for number, key in enumerate(encryption_keys, start=1):
+        try:
+            Fernet(key)
+        except ValueError:
+            raise NoKeys(
+                f"Key {number} of MUSTER_ENCRYPTION_KEYS is no Fernet key (32 bytes in URL-safe base64). Make one with: "
+                'python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"'
+            ) from None
+    return encryption_keys
 
 
 def make(options: Options) -> bool:

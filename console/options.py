@@ -20,6 +20,19 @@ def _absolute(path: Path) -> Path:
     return path.expanduser().absolute()
 
 
+def _address(*schemes: str) -> AfterValidator:
+    """An address that begins with one of these; empty is none."""
+
+    def check(text: str) -> str:
+        scheme, found, rest = text.partition("://")
+        if text and not (found and rest and scheme in schemes):
+            # The value may hold a password, so it is not repeated.
+            raise ValueError(f"it has to begin with {' or '.join(f'{each}://' for each in schemes)}")
+        return text
+
+    return AfterValidator(check)
+
+
 def listed(text: str) -> list[str]:
     """The parts of a comma-separated text."""
     return [part.strip() for part in text.split(",") if part.strip()]
@@ -46,11 +59,14 @@ class Options(BaseSettings):
         "", description="comma-separated origins (https://...) whose forms are accepted, where a proxy changes the host"
     )
     behind_proxy: bool = Field(False, description="a proxy in front sets X-Forwarded-Proto and X-Forwarded-For")
-    database_url: str = Field("", description="postgres://user:password@host/name; SQLite in DATA_DIR where it is empty")
-    redis_url: str = Field("", description="redis://...; `make up` starts one where it is empty")
+    database_url: Annotated[str, _address("postgres", "postgresql")] = Field(
+        "", description="postgres://user:password@host/name; SQLite in DATA_DIR where it is empty"
+    )
+    redis_url: Annotated[str, _address("redis", "rediss")] = Field("", description="redis://...; `make up` starts one where it is empty")
     admin_password: str = Field(
         "", description="the first administrator's password (user admin); a random one is shown once where it is empty"
     )
+    localkube: bool = Field(True, description="whether `make up` starts the embedded cluster")
     localkube_port: int = Field(0, ge=0, le=65535, description="the embedded cluster's port; 0 keeps the one it had, or picks a free one")
     localkube_gpus: int | None = Field(
         None, ge=0, le=1024, description="GPUs that the embedded cluster offers; the machine's own, or 4 virtual ones, where it is empty"
@@ -62,7 +78,9 @@ class Options(BaseSettings):
     log_days: float = Field(14, gt=0, description="how long a pod's log is kept after its end")
     log_bytes: int = Field(20 * GIB, ge=MIB, description="how many bytes of logs are kept at most, oldest first")
     log_bytes_container: int = Field(2 * GIB, ge=MIB, description="how many bytes of one container's log are kept")
-    log_storage: str = Field("", description="s3://bucket/prefix where ended logs go; DATA_DIR/logs where it is empty")
+    log_storage: Annotated[str, _address("s3")] = Field(
+        "", description="s3://bucket/prefix where ended logs go; DATA_DIR/logs where it is empty"
+    )
     history_days: float = Field(90, gt=0, description="how long the events of an ended workload are kept")
     deleted_days: float = Field(14, gt=0, description="how long a deleted workload stays listed under Deleted, with its logs and history")
     token_seconds: int = Field(12 * 3600, ge=300, le=30 * DAY, description="how long an access token of the REST API is good")

@@ -53,6 +53,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "projects.passwords.ChangeFirst",
     "console.errors.ForPeople",
 ]
 
@@ -71,6 +72,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "console.context.frame",
+                "clusters.context.banners",
             ],
             "builtins": ["django_htmx.templatetags.django_htmx", "django.templatetags.static", "console.templatetags.muster"],
         },
@@ -130,16 +132,22 @@ TIME_ZONE = "UTC"
 STATIC_URL = "static/"
 STATIC_ROOT = OPTIONS.data_dir / "static"
 STATICFILES_DIRS = [BASE / "static"]
-STORAGES = {
+STORAGES: dict[str, Any] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {
-        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
-        if DEBUG
-        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
-    },
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage" if DEBUG else "console.static.Storage"},
 }
+if OPTIONS.log_storage:
+    # Credentials, region and endpoint come from the environment, as every S3 client reads them (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ...).
+    _bucket, _, _prefix = OPTIONS.log_storage.removeprefix("s3://").partition("/")
+    STORAGES["logs"] = {
+        "BACKEND": "storages.backends.s3.S3Storage",
+        "OPTIONS": {"bucket_name": _bucket, "location": _prefix.strip("/"), "file_overwrite": True},
+    }
 WHITENOISE_USE_FINDERS = DEBUG
 WHITENOISE_AUTOREFRESH = False
+
+# Who knows what is free on a cluster's nodes: our pods are rows of the top floor, the pages of clusters lie below it.
+ROOMS = "workloads.queries.rooms.rooms"
 
 REDIS_URL = OPTIONS.redis_url or "redis://127.0.0.1:6379/0"
 CELERY = {
@@ -169,6 +177,8 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "console.errors.for_programs",
     "UNAUTHENTICATED_USER": None,
+    # What a view takes is in the schema; an OPTIONS that answers tells what is there to whoever may not see it.
+    "DEFAULT_METADATA_CLASS": None,
 }
 SPECTACULAR_SETTINGS = {"TITLE": "Muster", "VERSION": "1", "OAS_VERSION": "3.1.0", "SERVE_INCLUDE_SCHEMA": False}
 

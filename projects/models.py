@@ -102,3 +102,14 @@ class ServiceAccount(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class FailedSignIns(models.Model):
+    """Attempts to sign in that failed lately, from one address or for one name there: what `throttle` counts. The key is a digest."""
+
+    key = models.CharField(max_length=64, primary_key=True)
+    failures = models.PositiveIntegerField(default=0)
+    last_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.failures} since {self.last_at}"

@@ -1,10 +1,78 @@
-"""Access tokens of the REST API."""
+"""Access tokens of the REST API: signed, short-lived, and good only as long as the password or secret they were got with."""
 
-from rest_framework.authentication import BaseAuthentication
+import hashlib
+import time
+from typing import Any
+
+import jwt
+from django.conf import settings
+from django.utils.crypto import constant_time_compare, salted_hmac
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from projects.models import ServiceAccount, User
+
+ALGORITHM = "HS256"
+LONGEST = 4096
+NOT_GOOD = "The access token is not valid, or not any more. Get a new one from POST /api/v1/token."
+
+
+def issue(user: User) -> tuple[str, int]:
+    """A token for a user, and the seconds it is good for.
+
+    Its claims are digits and hexadecimal letters only: some clients decode them with the standard base64 alphabet, and so may.
+    """
+    now, life = int(time.time()), settings.OPTIONS.token_seconds
+    claims = {"sub": str(user.pk), "iat": now, "exp": now + life, "bound": _fingerprint(user)}
+    return jwt.encode(claims, _key(), ALGORITHM), life
+
+
+def user_of(token: str) -> User:
+    """Whose token it is. Raises AuthenticationFailed for one that is forged, expired, or made void by a new password or secret."""
+    try:
+        claims = jwt.decode(token, _key(), [ALGORITHM], options={"require": ["sub", "exp", "bound"]})
+    except jwt.ExpiredSignatureError:
+        raise AuthenticationFailed("The access token has expired. Get a new one from POST /api/v1/token.") from None
+    except jwt.InvalidTokenError:
+        raise AuthenticationFailed(NOT_GOOD) from None
+    user = User.objects.select_related("service_account").filter(pk=int(claims["sub"]), is_active=True).first()
+    if user is None or not constant_time_compare(str(claims["bound"]), _fingerprint(user)):
+        raise AuthenticationFailed(NOT_GOOD)
+    return user
 
 
 class BearerToken(BaseAuthentication):
-    """`Authorization: Bearer <token>`."""
+    """`Authorization: Bearer <token>`. Nothing else opens the API: a browser's session does not, so no foreign page can use it."""
 
-    def authenticate(self, request: object) -> None:
-        return None
+    def authenticate(self, request: Request) -> tuple[User, None] | None:
+        kind, _, token = get_authorization_header(request).partition(b" ")
+        if kind.lower() != b"bearer":
+            return None
+        if len(token) > LONGEST or not token.isascii():
+            raise AuthenticationFailed(NOT_GOOD)
+        return user_of(token.decode("ascii").strip()), None
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Bearer realm="Muster"'
+
+
+class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """What the description of the API says of it."""
+
+    target_class = BearerToken
+    name = "bearer"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "A token from POST /api/v1/token."}
+
+
+def _fingerprint(user: User) -> str:
+    """Changes with the password, and with the secret of a service account."""
+    account: ServiceAccount | None = getattr(user, "service_account", None)
+    return salted_hmac("muster.tokens.bound", f"{user.password}\n{account.secret_hash if account else ''}").hexdigest()
+
+
+def _key() -> bytes:
+    return hashlib.sha256(f"muster.tokens.key\n{settings.SECRET_KEY}".encode()).digest()

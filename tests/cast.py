@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
+
+from django.contrib.auth.hashers import make_password
 
 from clusters.models import Cluster
 from projects.models import Department, Membership, Project, Role, User
@@ -17,6 +20,12 @@ users: [{name: u, user: {token: none}}]
 """
 """A kubeconfig of a cluster that does not answer."""
 PASSWORD = "correct horse battery"
+
+
+@cache
+def _hashed() -> str:
+    """Hashed once a test process: a good hash is slow on purpose."""
+    return make_password(PASSWORD)
 
 
 @dataclass
@@ -47,8 +56,8 @@ def make_cast(kubeconfig: str = NOWHERE) -> Cast:
         )
         for name in ("team-a", "team-b")
     ]
-    alice = User.objects.create_superuser("alice", password=PASSWORD)
-    bob, vera, mallory = (User.objects.create_user(name, password=PASSWORD) for name in ("bob", "vera", "mallory"))
+    alice = User.objects.create(username="alice", password=_hashed(), is_staff=True, is_superuser=True)
+    bob, vera, mallory = (User.objects.create(username=name, password=_hashed()) for name in ("bob", "vera", "mallory"))
     Membership.objects.create(user=bob, project=teams[0], role=Role.MEMBER)
     Membership.objects.create(user=vera, project=teams[0], role=Role.VIEWER)
     Membership.objects.create(user=mallory, project=teams[1], role=Role.ADMINISTRATOR)

@@ -1,8 +1,13 @@
-"""What every test of the project shares: the markers. Fixtures live beside the tests that need them."""
+"""What every test of the project shares: the markers, the cast, and an embedded cluster. Other fixtures live beside their tests."""
+
+import secrets
+from collections.abc import Iterator
 
 import pytest
 
+from clusters import connections
 from tests.cast import Cast, make_cast
+from tests.cluster import LocalKube
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -15,3 +20,26 @@ def pytest_configure(config: pytest.Config) -> None:
 def cast(db: None) -> Cast:
     """Alice, Bob, Vera and Mallory, their two projects, and a cluster that does not answer."""
     return make_cast()
+
+
+@pytest.fixture(scope="session")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKube]:
+    """One embedded cluster of four GPUs for the session, and each worker of it."""
+    with LocalKube(tmp_path_factory.mktemp("embedded") / "data", "--gpus", "4") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def live_cast(cast: Cast, embedded: LocalKube) -> Iterator[Cast]:
+    """The cast on the embedded cluster, with namespaces and Queues that no other test has; they are not there yet."""
+    cast.cluster.server, cast.cluster.kubeconfig = embedded.url, embedded.kubeconfig.read_text()
+    cast.cluster.save()
+    cast.research.name = f"research-{secrets.token_hex(3)}"
+    cast.research.save()
+    for project in (cast.team_a, cast.team_b):
+        project.queue = f"{project.name}-{secrets.token_hex(3)}"
+        project.namespace = f"muster-{project.queue}"
+        project.cluster, project.department = cast.cluster, cast.research
+        project.save()
+    yield cast
+    connections.close_all()

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 
 _data = tempfile.mkdtemp(prefix="muster-tests-")
+os.mkdir(os.path.join(_data, "static"))
 atexit.register(shutil.rmtree, _data, ignore_errors=True)
 
 os.environ["MUSTER_DATA_DIR"] = _data

@@ -1,5 +1,7 @@
 """The addresses of this room."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from clusters.api.clusters import ClustersView
+
+urlpatterns = [path("clusters", ClustersView.as_view(), name="api-clusters")]

@@ -1,5 +1,179 @@
-"""Filters and tags of every template."""
+"""Filters and tags of every template: icons, times, durations, counts of GPUs, form fields, badges, addresses."""
+
+import datetime
+import math
+from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from django import template
+from django.forms import BoundField, CheckboxInput, CheckboxSelectMultiple, RadioSelect, Select, Textarea
+from django.http import HttpRequest
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 register = template.Library()
+
+NOTHING = "–"
+"""What stands where there is no value."""
+_PALETTE = {"cyan": "teal", "grey": "grey", "gray": "grey"}
+"""Our names of colours that the style sheet calls otherwise."""
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+@register.simple_tag
+def icon(name: str, css: str = "") -> SafeString:
+    """A Lucide icon of the sprite, 16 px, unseen by screen readers: the text beside it, or an aria-label, says what it means."""
+    return format_html(
+        '<svg class="mu-icon{}" width="16" height="16" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
+        f" {css}" if css else "",
+        static("icons/icons.svg"),
+        name,
+    )
+
+
+@register.simple_tag
+def status(subject: Any, age: bool = True) -> SafeString:
+    """The badge of a workload, an attempt, or a Status: colour, icon, word and, where `status_at` is known, its age."""
+    state = getattr(subject, "state", subject)
+    label = format_html(
+        '<span class="pf-v6-c-label mu-status pf-m-compact pf-m-{}" title="{}"><span class="pf-v6-c-label__content">'
+        '<span class="pf-v6-c-label__icon">{}</span><span class="pf-v6-c-label__text">{}</span></span></span>',
+        _PALETTE.get(state.colour, state.colour),
+        state.meaning,
+        icon(state.icon),
+        state.label,
+    )
+    moment = getattr(subject, "status_at", None)
+    if not age or moment is None:
+        return label
+    return format_html('<span class="mu-status-aged">{} <span class="mu-age">{}</span></span>', label, when(moment))
+
+
+@register.filter
+def when(moment: datetime.datetime | None) -> SafeString | str:
+    """A time as its distance from now, exact on hover; the page's script keeps it fresh and in the reader's zone."""
+    if moment is None:
+        return NOTHING
+    return format_html(
+        '<time datetime="{}" title="{}" data-when>{}</time>',
+        moment.astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        moment.astimezone(datetime.UTC).strftime("%-d %b %Y, %H:%M:%S UTC"),
+        _distance(moment, timezone.now()),
+    )
+
+
+@register.filter
+def at(moment: datetime.datetime | None) -> SafeString | str:
+    """A time as the clock showed it, to the minute; the page's script puts it into the reader's zone."""
+    if moment is None:
+        return NOTHING
+    there = moment.astimezone(datetime.UTC)
+    return format_html(
+        '<time datetime="{}" title="{}" data-at>{}</time>',
+        there.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        there.strftime("%-d %b %Y, %H:%M:%S UTC"),
+        there.strftime("%-d %b, %H:%M UTC"),
+    )
+
+
+def _distance(moment: datetime.datetime, now: datetime.datetime) -> str:
+    seconds = (now - moment).total_seconds()
+    if abs(seconds) < 1:
+        return "just now"
+    words = _rough(abs(seconds))
+    if not words:
+        return moment.astimezone(datetime.UTC).strftime("%-d %b %Y")
+    return f"{words} ago" if seconds > 0 else f"in {words}"
+
+
+def _rough(seconds: float) -> str:
+    """One unit is enough for a distance; "" where a date says more."""
+    for bound, unit, word in ((_MINUTE, 1, "s"), (_HOUR, _MINUTE, "min"), (_DAY, _HOUR, "h")):
+        if seconds < bound:
+            return f"{int(seconds // unit)} {word}"
+    days = int(seconds // _DAY)
+    return "" if days > 30 else f"{days} day" if days == 1 else f"{days} days"
+
+
+@register.filter
+def duration(seconds: float | None) -> str:
+    """Seconds in the two units that matter: "45 s", "3 min 12 s", "2 h 5 min", "3 d 4 h"."""
+    if seconds is None or not math.isfinite(seconds):
+        return NOTHING
+    whole = max(0, int(seconds))
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    if whole < _DAY:
+        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+
+
+@register.filter
+def gpus(number: Decimal | float | str | None) -> str:
+    """A count of GPUs without idle zeros: 0.1, 1, 2.5; a dash for none at all."""
+    if number is None or number == "":
+        return NOTHING
+    try:
+        exact = Decimal(str(number)).quantize(Decimal("0.001"))
+    except InvalidOperation:
+        return NOTHING
+    return f"{exact.normalize():f}" if exact else "0"
+
+
+@register.filter(name="bytes")
+def bytes_(number: int | None) -> str:
+    """A size in the unit in which it reads best: 512 B, 1.5 GiB."""
+    if number is None:
+        return NOTHING
+    size = float(number)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(size) < 1024 or unit == "TiB":
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 or size == int(size) else f"{size:.1f} {unit}"
+        size /= 1024
+    return NOTHING
+
+
+@register.simple_tag
+def query(request: HttpRequest, **changes: Any) -> str:
+    """The current query string with changes: None or "" removes a key, a list sets all its values. Always starts with "?"."""
+    parameters = request.GET.copy()
+    for key, value in changes.items():
+        if value is None or value == "":
+            parameters.pop(key, None)
+        elif isinstance(value, list | tuple):
+            parameters.setlist(key, [str(each) for each in value])
+        else:
+            parameters[key] = str(value)
+    return f"?{parameters.urlencode()}"
+
+
+@register.inclusion_tag("parts/_field.html")
+def field(bound: BoundField) -> dict[str, Any]:
+    """A form's field with its label, help and errors, tied together for screen readers."""
+    widget = bound.field.widget
+    group = isinstance(widget, RadioSelect | CheckboxSelectMultiple)
+    shown = [(f"{bound.auto_id}_error", bool(bound.errors)), (f"{bound.auto_id}_helptext", bool(bound.help_text))]
+    attributes = {"aria-describedby": " ".join(name for name, there in shown if there)}
+    if bound.errors:
+        attributes["aria-invalid"] = "true"
+    if isinstance(widget, CheckboxInput):
+        attributes["class"] = "pf-v6-c-check__input"
+    kind = (
+        "hidden"
+        if bound.is_hidden
+        else "group"
+        if group
+        else "check"
+        if isinstance(widget, CheckboxInput)
+        else "select"
+        if isinstance(widget, Select)
+        else "area"
+        if isinstance(widget, Textarea)
+        else "text"
+    )
+    control = bound.as_widget() if group or bound.is_hidden else bound.as_widget(attrs={k: v for k, v in attributes.items() if v})
+    return {"field": bound, "kind": kind, "control": control, "described": attributes["aria-describedby"]}

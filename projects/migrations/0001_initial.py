@@ -32,6 +32,14 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='FailedSignIns',
+            fields=[
+                ('key', models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ('failures', models.PositiveIntegerField(default=0)),
+                ('last_at', models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
+            ],
+        ),
+        migrations.CreateModel(
             name='User',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

@@ -1,0 +1,153 @@
+"""The steps about clusters themselves: are they there, what do they offer, and is every project what it should be in its own."""
+
+import logging
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import ROUND_DOWN, Decimal
+from typing import TypeVar
+
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from clusters import connections, nodes
+from clusters import provision as provisioning
+from clusters.kube import discovery
+from clusters.kube.errors import KubeError, Unauthorized, Unavailable
+from clusters.models import Cluster, Node
+from clusters.nodes import Seen
+from console.celery import step
+from projects.models import Project
+
+log = logging.getLogger(__name__)
+
+PROVISIONED = 100
+"""Projects that one heartbeat asks to be provisioned at most."""
+
+_MOST_GPUS = Decimal(10**7)
+_MOST_CPU = Decimal(10**10)
+_MOST_MEMORY = Decimal(2**62)
+
+_busy_lock = threading.Lock()
+_busy: set[tuple[str, str]] = set()
+
+
+@contextmanager
+def alone(what: str, which: str) -> Iterator[bool]:
+    """Whether this thread is the only one of the process that does `what` to `which`: a cluster that hangs costs one thread, not all."""
+    key = (what, which)
+    with _busy_lock:
+        mine = key not in _busy
+        _busy.add(key)
+    try:
+        yield mine
+    finally:
+        if mine:
+            with _busy_lock:
+                _busy.discard(key)
+
+
+@step
+def heartbeats() -> None:
+    """Ask for the heartbeat of every cluster."""
+    for cluster_id in Cluster.objects.values_list("pk", flat=True):
+        heartbeat.soon(str(cluster_id))
+
+
+@step
+def heartbeat(cluster_id: str) -> None:
+    """Whatever was known of a cluster -> its version and nodes as of now, or since when and why it does not answer.
+
+    Where the cluster answers, its projects that are not yet as they should be are asked to be provisioned.
+    """
+    with alone("heartbeat", cluster_id) as mine:
+        cluster = Cluster.objects.filter(pk=cluster_id).first() if mine else None
+        if cluster is None:
+            return
+        try:
+            client = connections.client(cluster)
+            version = discovery.version(client)
+            survey = nodes.survey(client)
+        except KubeError as error:
+            failed(cluster.pk, error)
+            return
+    answered(cluster.pk, version)
+    _record(cluster, survey)
+    waiting = Project.objects.filter(cluster=cluster).filter(Q(synced_at=None) | ~Q(sync_error=""))
+    for project_id in waiting.values_list("pk", flat=True)[:PROVISIONED]:
+        provision.soon(project_id)
+
+
+@step
+def provision(project_id: int) -> None:
+    """Whatever a project is in its cluster -> its namespace and Queues as its row says, or the reason in `sync_error`."""
+    project = Project.objects.select_related("department", "cluster").filter(pk=project_id).first()
+    if project is not None:
+        provisioning.project(project)
+
+
+def answered(cluster_id: uuid.UUID, version: str = "") -> None:
+    """Record that a cluster answered just now."""
+    known = {"version": version[:64]} if version else {}
+    Cluster.objects.filter(pk=cluster_id).update(last_seen_at=timezone.now(), unreachable_since=None, trouble="", **known)
+
+
+def failed(cluster_id: uuid.UUID, error: KubeError) -> None:
+    """Record why a cluster could not be asked. Since when is kept from the first failure on."""
+    rows = Cluster.objects.filter(pk=cluster_id)
+    if not isinstance(error, Unavailable | Unauthorized):
+        # It answers, if only to refuse this.
+        rows.update(last_seen_at=timezone.now(), unreachable_since=None, trouble=error.message)
+    elif isinstance(error, Unauthorized) or error.retry_after is None:
+        # One that only asks for patience, as our own pace does, is there.
+        rows.update(unreachable_since=Coalesce("unreachable_since", timezone.now()), trouble=error.message)
+    log.warning("cluster %s: %s (%s)", cluster_id, error.message, error.detail)
+
+
+def _record(cluster: Cluster, survey: nodes.Survey) -> None:
+    """The rows of the cluster's nodes become what was seen; those of nodes that are gone go."""
+    now = timezone.now()
+    rows = [_row(cluster, seen) for seen in survey.nodes]
+    for row in rows:
+        row.seen_at = now
+    kept = {row.name for row in rows} | survey.unreadable
+    fields = [each.name for each in Node._meta.concrete_fields if each.name not in ("id", "cluster", "name")]
+    with transaction.atomic():
+        known = dict(Node.objects.filter(cluster=cluster).values_list("name", "pk"))
+        gone = [pk for name, pk in known.items() if name not in kept]
+        for part in chunks(gone):
+            Node.objects.filter(pk__in=part).delete()
+        Node.objects.bulk_create(rows, batch_size=500, update_conflicts=True, update_fields=fields, unique_fields=["cluster", "name"])
+
+
+def _row(cluster: Cluster, seen: Seen) -> Node:
+    return Node(
+        cluster=cluster,
+        name=seen.name,
+        is_ready=seen.is_ready,
+        is_schedulable=seen.is_schedulable,
+        trouble=seen.trouble,
+        gpu_type=seen.gpu_type,
+        gpus=_rounded(seen.offers.gpus, _MOST_GPUS, "0.01"),
+        cpu=_rounded(seen.offers.cpu, _MOST_CPU, "0.001"),
+        memory=int(min(seen.offers.memory, _MOST_MEMORY)),
+        used_gpus=_rounded(seen.used.gpus, _MOST_GPUS, "0.01"),
+        used_cpu=_rounded(seen.used.cpu, _MOST_CPU, "0.001"),
+        used_memory=int(min(seen.used.memory, _MOST_MEMORY)),
+        labels=seen.labels,
+    )
+
+
+def _rounded(amount: Decimal, most: Decimal, step: str) -> Decimal:
+    return min(amount, most).quantize(Decimal(step), rounding=ROUND_DOWN)
+
+
+T = TypeVar("T")
+
+
+def chunks(items: list[T], size: int = 500) -> Iterator[list[T]]:
+    """The items in parts that a database takes at once."""
+    return (items[start : start + size] for start in range(0, len(items), size))

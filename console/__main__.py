@@ -1,0 +1,38 @@
+"""`python -m console up`: all of it on this machine. `python -m console web` (worker, beat, follow): one process, here."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from console import keys, options, processes, up
+
+USAGE = f"usage: python -m console up | {' | '.join(processes.NAMES)}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what was asked for. 2, with a line that says why, for what makes no sense; otherwise what the process ends with."""
+    if len(arguments) != 1 or arguments[0] not in ("up", *processes.NAMES):
+        print(USAGE, file=sys.stderr)
+        return 2
+    try:
+        chosen = options.read()
+        if refused := processes.refusals(chosen):
+            raise options.BadOptions("\n".join(refused))
+        if arguments[0] == "up":
+            return up.main(chosen)
+        keys.read(chosen)
+        _become(processes.command(arguments[0], chosen), processes.environment(chosen))
+    except (options.BadOptions, keys.NoKeys) as refusal:
+        print(f"Muster could not start. {refusal}", file=sys.stderr)
+        return 2
+
+
+def _become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    """Give this process's place to the command, so that who started it can signal it and sees how it ends."""
+    os.chdir(processes.BASE)
+    os.execve(command[0], list(command), environment)  # noqa: S606 - no shell is wanted
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,91 @@
+"""Combinations of settings that run, but not as anybody would want: what is wrong and what to do. Told by `manage.py check`."""
+
+import ipaddress
+import os
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning
+
+from console.options import Options
+
+SHORTEST_SECRET = 32
+
+
+def check_options(**_: Any) -> list[CheckMessage]:
+    """Django's system check of this process's options."""
+    return found(settings.OPTIONS, _number(os.environ.get("WEB_CONCURRENCY", "")))
+
+
+def found(options: Options, web_processes: int) -> list[CheckMessage]:
+    """What is wrong with these options: errors stop every command, warnings are told."""
+    return [*_everywhere(options, web_processes), *(_in_production(options) if options.production else ())]
+
+
+def _everywhere(options: Options, web_processes: int) -> list[CheckMessage]:
+    messages: list[CheckMessage] = []
+    if web_processes > 1 and not options.database_url:
+        messages.append(
+            Error(
+                f"{web_processes} web processes (WEB_CONCURRENCY) would share one SQLite file.",
+                hint="Set MUSTER_DATABASE_URL to a PostgreSQL database, or unset WEB_CONCURRENCY.",
+                id="muster.E001",
+            )
+        )
+    if not _is_loopback(options.host) and not options.production:
+        messages.append(
+            Warning(
+                f"The console listens on {options.host} without MUSTER_PRODUCTION: passwords and cookies travel in the clear.",
+                hint="Listen on 127.0.0.1 behind a proxy that speaks HTTPS, and set MUSTER_PRODUCTION=1. See docs/production.md.",
+                id="muster.W001",
+            )
+        )
+    if options.behind_proxy and not _is_loopback(options.host):
+        messages.append(
+            Warning(
+                "MUSTER_BEHIND_PROXY trusts X-Forwarded-Proto, but the web process can be reached without the proxy.",
+                hint="Listen on loopback, or let the network admit the proxy only.",
+                id="muster.W002",
+            )
+        )
+    return messages
+
+
+def _in_production(options: Options) -> list[CheckMessage]:
+    messages: list[CheckMessage] = []
+    if len(options.secret_key) < SHORTEST_SECRET:
+        messages.append(
+            Error(
+                f"MUSTER_SECRET_KEY is shorter than {SHORTEST_SECRET} characters, so tokens could be forged.",
+                hint='Make one with: python -c "import secrets; print(secrets.token_urlsafe(64))"',
+                id="muster.E002",
+            )
+        )
+    if not options.hosts:
+        messages.append(
+            Error(
+                "MUSTER_ALLOWED_HOSTS is empty, so nobody but this machine gets a page.",
+                hint="Name the hosts under which people reach the console, separated by commas.",
+                id="muster.E003",
+            )
+        )
+    if not options.database_url:
+        messages.append(
+            Warning(
+                "Production runs on SQLite: one machine, one web process.",
+                hint="Set MUSTER_DATABASE_URL to a PostgreSQL database for more.",
+                id="muster.W003",
+            )
+        )
+    return messages
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 1
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,55 @@
+"""Addresses on this machine: open the one that was asked for, or find a free one and keep it."""
+
+import socket
+
+BACKLOG = 2048
+
+
+class Taken(Exception):
+    """The address cannot be listened on; the text says which, why, and how to change it."""
+
+
+def listener(host: str, port: int, variable: str) -> socket.socket:
+    """A listening socket; connections wait in it until somebody accepts. Port 0 is a free one. Raises Taken, naming the variable."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        opened = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            opened.bind(address)
+            opened.listen(BACKLOG)
+        except OSError:
+            opened.close()
+            raise
+    except PermissionError:
+        raise Taken(f"Port {port} may not be used by this user: give one above 1023 with {variable}.") from None
+    except OSError as error:
+        if error.errno is not None and error.errno > 0 and not isinstance(error, socket.gaierror):
+            why = f"Port {port} on {host} is taken or cannot be used ({error.strerror})"
+        else:
+            why = f"{host} is no address of this machine"
+        raise Taken(f"{why}. Choose another port with {variable}, for example {variable}={port + 1 if port < 65535 else 8001}.") from None
+    return opened
+
+
+def free(wanted: int = 0) -> int:
+    """A loopback port that nobody listens on: the wanted one where that is so, else any."""
+    for port in (wanted, 0):
+        with socket.socket() as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                tried.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(tried.getsockname()[1])
+    raise Taken("No port on 127.0.0.1 is free.")
+
+
+def reached_at(opened: socket.socket) -> tuple[str, int]:
+    """Host and port under which this machine reaches a listening socket."""
+    host, port = opened.getsockname()[:2]
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port  # noqa: S104 - compared, not bound
+
+
+def authority(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,60 @@
+"""The command line and the environment of every process, whoever starts it: `make up`, a Procfile, a person."""
+
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from console.options import Options
+
+BASE = Path(__file__).resolve().parent.parent
+STREAM_GRACE = 3
+"""Seconds that open pages get to end by themselves when the web process stops; without it, it would wait for ever."""
+NAMES = ("web", "worker", "beat", "follow")
+_PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+_PASSED_ON_BEGINNING = ("LC_", "CUDA_", "NVIDIA_")
+
+
+def command(name: str, options: Options, *, listener: int | None = None) -> list[str]:
+    """How the process of this name is started. `listener` is an open socket for the web process, instead of its address."""
+    python = sys.executable
+    level = options.log_level.lower()
+    if name == "web":
+        where = ["--host", options.host, "--port", str(options.port)] if listener is None else ["--fd", str(listener)]
+        proxy = "--proxy-headers" if options.behind_proxy else "--no-proxy-headers"
+        quiet = ["--no-access-log", "--no-server-header", "--lifespan", "off", "--log-level", level]
+        grace = ["--timeout-graceful-shutdown", str(STREAM_GRACE)]
+        return [python, "-m", "uvicorn", "console.asgi:application", *where, *grace, proxy, *quiet]
+    if name == "worker":
+        alone = ["--without-mingle", "--without-gossip", "--without-heartbeat"]
+        return [python, "-m", "celery", "-A", "console", "worker", "-P", "threads", "-c", str(options.worker_threads), *alone, "-l", level]
+    if name == "beat":
+        return [python, "-m", "celery", "-A", "console", "beat", "--pidfile", "", "-l", level]
+    if name == "follow":
+        return [python, str(BASE / "manage.py"), "follow"]
+    raise ValueError(f"there is no process {name}")
+
+
+def refusals(options: Options) -> list[str]:
+    """Why no process can run with these options, a sentence each."""
+    found = []
+    if options.production and options.debug:
+        found.append("MUSTER_DEBUG and MUSTER_PRODUCTION exclude each other: debug pages show secrets. Take one of them away.")
+    if options.database_url and importlib.util.find_spec("psycopg") is None:
+        found.append(
+            "MUSTER_DATABASE_URL names PostgreSQL, but its driver is not installed. "
+            f"Run: {sys.executable} -m pip install -r {BASE / 'requirements-postgres.lock'}"
+        )
+    return found
+
+
+def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
+    """What of an environment the embedded cluster gets: pods are the same user and can read it, so no secret may be in it."""
+    return {name: value for name, value in environment.items() if name in _PASSED_ON or name.startswith(_PASSED_ON_BEGINNING)}
+
+
+def environment(options: Options, **settings: str) -> dict[str, str]:
+    """The environment of Muster's own processes: this one's, with the data directory spelled out and these MUSTER_ settings."""
+    given = {f"MUSTER_{name.upper()}": value for name, value in settings.items()}
+    return {**os.environ, "PYTHONUNBUFFERED": "1", "MUSTER_DATA_DIR": str(options.data_dir), **given}

@@ -1,0 +1,129 @@
+"""`make up`: everything on this machine, started in order, watched, and stopped in order."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import sys
+import time
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+from console import keys, pids, ports, redis_server
+from console.installation import Installation
+from console.options import Options
+from console.supervisor import DidNotStart, Supervisor
+
+START_SECONDS = 120.0
+"""How long one process may take until it serves. About two do; a busy laptop deserves patience."""
+LEFT_SECONDS = 16.0
+"""How long what a killed run left behind may take to stop."""
+
+
+class Occupied(Exception):
+    """The data directory cannot be used; the text says why and what to do."""
+
+
+REFUSALS = (Occupied, DidNotStart, ports.Taken, keys.NoKeys, redis_server.NoServer)
+
+
+def main(options: Options) -> int:
+    """Run until Ctrl-C, SIGTERM or SIGHUP. 0 after a stop that was asked for; 2, with the reason on stderr, when it could not start."""
+    os.umask(0o077)
+    try:
+        with _own(options.data_dir):
+            if not options.production:
+                keys.make(options)
+            keys.read(options)
+            return asyncio.run(_run(options))
+    except REFUSALS as refusal:
+        print(f"Muster could not start. {refusal}", file=sys.stderr, flush=True)
+        return 2
+
+
+async def _run(options: Options) -> int:
+    began = time.monotonic()
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    register = pids.Register(options.data_dir / "processes.json")
+    if left := register.left_behind():
+        say(f"An earlier run was killed. Waiting for what it left behind: {', '.join(left)}.")
+        await pids.clear(left, LEFT_SECONDS)
+    with ports.listener(options.host, options.port, "MUSTER_PORT") as listener:
+        supervisor = Supervisor(options.data_dir / "log", register, say)
+        installation = Installation(options, listener)
+        rotating = asyncio.create_task(supervisor.rotate())
+        starting = asyncio.create_task(_start(installation, supervisor))
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait([starting, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if not stop.is_set():
+                await starting
+                say(f"Muster is ready: {installation.address} ({time.monotonic() - began:.1f} s)")
+                say(f"Logs are in {options.data_dir / 'log'}. Ctrl-C stops everything, running pods included.")
+                await stopped
+            say("Stopping, running pods included. They come back with the next start.")
+        finally:
+            for task in (rotating, starting, stopped):
+                task.cancel()
+            await _stop(installation, supervisor)
+    return 0
+
+
+async def _start(installation: Installation, supervisor: Supervisor) -> None:
+    """Start what the rest stands on, and the web process, while the database is brought up to date; then the rest. Raises DidNotStart.
+
+    The web process says that it is not ready until the database is; the others would work on tables that are not there yet.
+    """
+    first = [*installation.base, installation.web]
+    supervisor.start(*first)
+    await _all(_prepare(installation, supervisor), *(supervisor.ready(service.name, START_SECONDS) for service in first))
+    supervisor.start(*installation.workers)
+    await _all(*(supervisor.ready(service.name, START_SECONDS) for service in installation.workers))
+
+
+async def _prepare(installation: Installation, supervisor: Supervisor) -> None:
+    for line in (await supervisor.run(installation.preparation())).splitlines():
+        say(line)
+
+
+async def _stop(installation: Installation, supervisor: Supervisor) -> None:
+    """Who works first, then what they work with: the cluster ends its pods while nobody asks it for more."""
+    await supervisor.stop(installation.web.name, *(service.name for service in installation.workers))
+    for service in reversed(installation.base):
+        await supervisor.stop(service.name)
+
+
+async def _all(*steps: Coroutine[Any, Any, None]) -> None:
+    """All of them at once; the first that fails ends the others, and its error is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for step in steps:
+                group.create_task(step)
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+
+
+@contextlib.contextmanager
+def _own(data_dir: Path) -> Iterator[None]:
+    """The data directory, made private, for this process alone. Raises Occupied."""
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = (data_dir / "lock").open("a+")
+    except OSError as error:
+        raise Occupied(f"{data_dir} cannot be used ({error.strerror}). Give a directory you may write to with MUSTER_DATA_DIR.") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Occupied(f"Another one runs on {data_dir}. Stop it first, or use another directory with MUSTER_DATA_DIR.") from None
+        yield
+
+
+def say(line: str) -> None:
+    """Tell whoever watches. That nobody does any more (a closed terminal) is no reason to stop."""
+    with contextlib.suppress(OSError):
+        print(line, flush=True)

@@ -1,0 +1,37 @@
+"""The assets that every installation starts with, in the scope of everybody."""
+
+from decimal import Decimal
+from typing import Any
+
+from environments.models import Asset, ComputeResource, Environment
+
+COMPUTE: dict[str, dict[str, Any]] = {
+    "small-fraction": {"description": "A tenth of a GPU", "gpu_devices": 1, "gpu_portion": Decimal("0.1")},
+    "half-gpu": {"description": "Half of a GPU", "gpu_devices": 1, "gpu_portion": Decimal("0.5")},
+    "one-gpu": {"description": "A whole GPU", "gpu_devices": 1},
+    "two-gpus": {"description": "Two whole GPUs", "gpu_devices": 2},
+    "cpu-only": {"description": "No GPU", "gpu_devices": 0},
+}
+
+DISTRIBUTED = {"architecture": "Distributed", "framework": "PyTorch"}
+STANDARD = {"architecture": "Standard"}
+
+ENVIRONMENTS: dict[str, dict[str, Any]] = {
+    "allreduce": DISTRIBUTED | {"image": "muster/allreduce", "description": "Trains a small model over TCP, in seconds"},
+    "pytorch-ddp": DISTRIBUTED | {"image": "muster/pytorch-ddp", "description": "A small classifier with PyTorch DDP"},
+    "pytorch-mnist": DISTRIBUTED | {"image": "kubeflow/pytorch-dist-mnist:latest", "description": "The tutorial's MNIST, about a minute"},
+    "allreduce-single": STANDARD | {"image": "muster/allreduce", "description": "Trains a small model in one pod, in seconds"},
+    "mnist-single": STANDARD | {"image": "kubeflow/pytorch-dist-mnist:latest", "description": "The tutorial's MNIST in one pod"},
+}
+
+
+def ensure() -> int:
+    """Create what is missing of them; what is there stays as it is. How many were made."""
+    return sum(_made(ComputeResource, name, values) for name, values in COMPUTE.items()) + sum(
+        _made(Environment, name, values) for name, values in ENVIRONMENTS.items()
+    )
+
+
+def _made(model: type[Asset], name: str, values: dict[str, Any]) -> bool:
+    made: tuple[Asset, bool] = model.objects.get_or_create(name=name, project=None, defaults=values | {"is_built_in": True})
+    return made[1]

@@ -1,0 +1,19 @@
+"""Who says what is wrong with an asset. The rules are those of workloads, a floor above: it brings them when the program starts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Values = Mapping[str, Any]
+Judge = Callable[[Values], Sequence[tuple[str, str]]]
+
+_judges: dict[str, Judge] = {}
+
+
+def appoint(kind: str, judge: Judge) -> None:
+    """From now on this judges assets of the kind: given their fields' values it gives (field, sentence) pairs."""
+    _judges[kind] = judge
+
+
+def problems(kind: str, values: Values) -> Sequence[tuple[str, str]]:
+    """What is wrong with an asset of this kind; a field such as "variables.1.name" is the second variable's name."""
+    return _judges[kind](values)

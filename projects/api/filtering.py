@@ -1,0 +1,132 @@
+"""filterBy and sortBy: `field operator value`, as Run:ai's API has them, on the fields that a list declares."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.db import models
+
+from console.errors import Invalid
+from projects.api.base import Asked, a_moment
+
+Rows = TypeVar("Rows", bound=models.QuerySet[Any])
+
+_CONDITION = re.compile(r"\s*([A-Za-z][A-Za-z0-9]*)\s*(==|!=|<=|>=|=@|!@|=\^|=\$)(.*)", re.DOTALL)
+_LOOKUPS = {
+    "==": "exact",
+    "!=": "exact",
+    "<=": "lte",
+    ">=": "gte",
+    "=@": "icontains",
+    "!@": "icontains",
+    "=^": "istartswith",
+    "=$": "iendswith",
+}
+_EQUAL = ("==", "!=")
+_ORDERED = ("==", "!=", "<=", ">=")
+_TEXT = ("==", "!=", "=@", "!@", "=^", "=$")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a list: the column behind it, the operators it knows, and how its value is read (ValueError for one that cannot be)."""
+
+    column: str
+    operators: Sequence[str]
+    read: Callable[[str], Any]
+    expects: str
+
+
+def text(column: str) -> Field:
+    return Field(column, _TEXT, str, "a text")
+
+
+def exact(column: str, read: Callable[[str], Any] = str, expects: str = "a text") -> Field:
+    return Field(column, _EQUAL, read, expects)
+
+
+def number(column: str) -> Field:
+    return Field(column, _ORDERED, _number, "a number")
+
+
+def moment(column: str) -> Field:
+    return Field(column, _ORDERED, a_moment, "a date as in 2026-01-31T12:00:00Z")
+
+
+def flag(column: str) -> Field:
+    return Field(column, _EQUAL, _flag, "true or false")
+
+
+def identity(column: str) -> Field:
+    """A row's id that is an integer, shown as text."""
+    return Field(column, _EQUAL, _identity, "an id")
+
+
+def uuid(column: str) -> Field:
+    return Field(column, _EQUAL, UUID, "an id (a UUID)")
+
+
+def narrowed(rows: Rows, asked: Asked, fields: Mapping[str, Field]) -> Rows:
+    """The rows that fulfil every condition of filterBy. Raises Invalid with all that cannot be understood."""
+    problems = []
+    for condition in asked.filters:
+        try:
+            rows = _narrow(rows, condition, fields)
+        except ValueError as error:
+            problems.append(("filterBy", str(error)))
+    if problems:
+        raise Invalid(problems)
+    return rows
+
+
+def ordered(rows: Rows, asked: Asked, fields: Mapping[str, Field], default: Sequence[str]) -> Rows:
+    """The rows by sortBy and sortOrder (asc unless it says desc), and by `default` where sortBy is not given."""
+    descending = asked.choice("sortOrder", ("asc", "desc")) == "desc"
+    if not asked.text("sortBy"):
+        return rows.order_by(*default)
+    column = models.F(fields[asked.choice("sortBy", ("", *fields))].column)
+    first = column.desc(nulls_last=True) if descending else column.asc(nulls_last=True)
+    return rows.order_by(first, "-pk" if descending else "pk")
+
+
+def _narrow(rows: Rows, condition: str, fields: Mapping[str, Field]) -> Rows:
+    match = _CONDITION.fullmatch(condition)
+    if match is None:
+        raise ValueError(f"The filter {condition[:80]!r} is not a field, an operator ({' '.join(_LOOKUPS)}) and a value.")
+    name, operator, value = match[1], match[2], match[3].strip()
+    field = fields.get(name)
+    if field is None:
+        raise ValueError(f"There is no field {name[:40]} to filter by; there are {', '.join(fields)}.")
+    if operator not in field.operators:
+        raise ValueError(f"The field {name} can be filtered with {' '.join(field.operators)} only.")
+    try:
+        wanted = field.read(value)
+    except (ValueError, OverflowError):
+        raise ValueError(f"The filter for {name} expects {field.expects}; it cannot be {value[:80]!r}.") from None
+    matching = models.Q((f"{field.column}__{_LOOKUPS[operator]}", wanted))
+    return rows.exclude(matching) if operator.startswith("!") else rows.filter(matching)
+
+
+def _number(value: str) -> Decimal:
+    try:
+        found = Decimal(value)
+    except InvalidOperation:
+        raise ValueError(value) from None
+    if not found.is_finite() or abs(found) > 10**9:
+        raise ValueError(value)
+    return round(found, 6)
+
+
+def _flag(value: str) -> bool:
+    if value.lower() not in ("true", "false"):
+        raise ValueError(value)
+    return value.lower() == "true"
+
+
+def _identity(value: str) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) < 19):
+        raise ValueError(value)
+    return int(value)

@@ -1,0 +1,57 @@
+"""`GET /api/v1/org-unit/projects`: where workloads can be submitted."""
+
+from typing import Any
+
+from django.db.models import Q
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from projects.api import filtering, schemas
+from projects.api.base import ApiView, Asked, listed
+from projects.models import Project
+
+FIELDS = {
+    "id": filtering.identity("pk"),
+    "name": filtering.text("name"),
+    "clusterId": filtering.uuid("cluster_id"),
+    "departmentId": filtering.identity("department_id"),
+    "departmentName": filtering.text("department__name"),
+    "createdAt": filtering.moment("created_at"),
+}
+
+
+class ProjectsView(ApiView):
+    @extend_schema(
+        operation_id="list_projects",
+        description="The projects that you may see.",
+        parameters=schemas.list_parameters(FIELDS),
+        responses={200: schemas.answer(schemas.items("projects", schemas.PROJECT))} | schemas.errors(400, 401),
+        tags=["organisation"],
+    )
+    def get(self, request: Request) -> Response:
+        asked = Asked(request)
+        projects = Project.objects.visible_to(self.user).select_related("department")
+        projects = filtering.narrowed(projects, asked, FIELDS)
+        if search := asked.text("search"):
+            projects = projects.filter(Q(name__icontains=search) | Q(department__name__icontains=search))
+        found, following = asked.page(filtering.ordered(projects, asked, FIELDS, ("name",)))
+        return Response(listed("projects", [shown(project) for project in found], following))
+
+
+def shown(project: Project) -> dict[str, Any]:
+    """A project as the API has it; its id is text."""
+    quota = None if project.gpu_quota is None else float(project.gpu_quota)
+    return {
+        "id": str(project.pk),
+        "name": project.name,
+        "clusterId": str(project.cluster_id),
+        "departmentId": str(project.department_id),
+        "departmentName": project.department.name,
+        "parentId": str(project.department_id),
+        "namespace": project.namespace,
+        "requestedNamespace": project.namespace,
+        "createdAt": project.created_at.isoformat(),
+        "status": {"phase": "Ready" if project.synced_at and not project.sync_error else "NotReady", "message": project.sync_error},
+        "resources": [{"nodePool": {"name": "default"}, "gpu": {"deserved": quota}}],
+    }

@@ -1,0 +1,136 @@
+"""The words in which the API is described (OpenAPI): small builders, and the shapes that several rooms use."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+
+from projects.api.base import FURTHEST, MOST
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string"}
+ID: Schema = {"type": "string", "format": "uuid"}
+MOMENT: Schema = {"type": "string", "format": "date-time"}
+WHOLE: Schema = {"type": "integer"}
+NUMBER: Schema = {"type": "number"}
+FLAG: Schema = {"type": "boolean"}
+
+_MEANINGS = {
+    400: "Something of the request cannot be understood or is not valid; `details` names the fields.",
+    401: "No access token, or one that is not good any more.",
+    403: "Seen, but not yours to change; the message says who can.",
+    404: "There is no such thing among those that you may see.",
+    409: "It conflicts with what is there now: a name that is taken, or a state that does not allow it.",
+    413: "The body is too large.",
+    429: "Too many failed attempts; the header Retry-After says how long to wait.",
+}
+
+
+def obj(required: Iterable[str] = (), **properties: Schema) -> Schema:
+    """An object with these properties."""
+    named = sorted(required)
+    return {"type": "object", "properties": properties} | ({"required": named} if named else {})
+
+
+def array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def said(schema: Schema, description: str) -> Schema:
+    """The schema with a description."""
+    return schema | {"description": description}
+
+
+def words(*values: str) -> Schema:
+    """A text out of a few."""
+    return {"type": "string", "enum": list(values)}
+
+
+def content(schema: Schema) -> Any:
+    """A JSON body."""
+    return {"application/json": schema}
+
+
+def answer(schema: Schema, description: str = "") -> OpenApiResponse:
+    return OpenApiResponse(response=schema, description=description)
+
+
+def errors(*codes: int) -> dict[int, OpenApiResponse]:
+    """The refusals of an operation, all in one shape."""
+    return {code: answer(ERROR, _MEANINGS[code]) for code in codes}
+
+
+def items(name: str, schema: Schema) -> Schema:
+    """A list's body."""
+    return obj([name], next=said(WHOLE, "The offset of the items after these; missing at the end."), **{name: array(schema)})
+
+
+def parameter(name: str, schema: Schema, description: str) -> OpenApiParameter:
+    return OpenApiParameter(name, schema, description=description)
+
+
+def paging() -> list[OpenApiParameter]:
+    return [
+        parameter("offset", WHOLE | {"minimum": 0, "maximum": FURTHEST}, "How many items to pass over."),
+        parameter("limit", WHOLE | {"minimum": 1, "maximum": MOST, "default": 50}, "How many items to answer with at most."),
+    ]
+
+
+def list_parameters(fields: Mapping[str, Any]) -> list[OpenApiParameter]:
+    """The parameters of a list with these fields to filter and sort by."""
+    conditions = "; ".join(f"{name} ({' '.join(field.operators)})" for name, field in fields.items())
+    return [
+        *paging(),
+        parameter("sortBy", words(*fields), "The field to sort by."),
+        parameter("sortOrder", words("asc", "desc"), "asc where it is not given."),
+        parameter("filterBy", TEXT, f"Comma-joined conditions, all of which hold: a field, an operator, a value. Fields: {conditions}."),
+        parameter("search", TEXT, "Text that a name contains."),
+    ]
+
+
+ERROR = obj(
+    ["code", "message"],
+    code=said(WHOLE, "The HTTP status."),
+    message=said(TEXT, "What happened and what to do, for a person."),
+    details=said(array(obj(["field", "message"], field=TEXT, message=TEXT)), "What is wrong with which field, where that is known."),
+)
+DONE = obj(["code", "message"], code=WHOLE, message=TEXT)
+TOKEN_REQUEST = obj(
+    ["grantType"],
+    grantType=words("app_token", "client_credentials", "password"),
+    clientID=said(TEXT, "Of a service account; app_token also calls it AppId."),
+    clientSecret=said(TEXT, "Its secret; app_token also calls it AppSecret."),
+    username=TEXT,
+    password=TEXT,
+)
+TOKEN = obj(
+    ["accessToken", "expiresIn"],
+    accessToken=said(TEXT, "A JWT for the header Authorization: Bearer."),
+    tokenType=words("Bearer"),
+    expiresIn=said(WHOLE, "Seconds."),
+)
+PROJECT = obj(
+    ["id", "name", "clusterId"],
+    id=said(TEXT, "What projectId is elsewhere."),
+    name=TEXT,
+    clusterId=ID,
+    departmentId=TEXT,
+    departmentName=TEXT,
+    parentId=TEXT,
+    namespace=TEXT,
+    requestedNamespace=TEXT,
+    createdAt=MOMENT,
+    status=obj(phase=words("Ready", "NotReady"), message=TEXT),
+    resources=array(obj(nodePool=obj(name=TEXT), gpu=obj(deserved=said({"type": ["number", "null"]}, "GPUs; null is without limit.")))),
+)
+CLUSTER = obj(
+    ["uuid", "name", "status"],
+    uuid=ID,
+    tenantId=WHOLE,
+    name=TEXT,
+    createdAt=MOMENT,
+    version=TEXT,
+    status=obj(["state"], state=words("WaitingToConnect", "Connected", "Disconnected")),
+    lastLiveness={"type": ["string", "null"], "format": "date-time"},
+)

@@ -1,0 +1,94 @@
+"""`POST /api/v1/token`: credentials for an access token."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib.auth import authenticate
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.errors import NotAllowed, UserError
+from projects import actions, throttle, tokens
+from projects.api import schemas
+from projects.api.base import ApiView
+from projects.models import ServiceAccount, User
+
+WRONG = "The credentials are not right. Check them, and that the service account or user still exists."
+_PROGRAM = ("app_token", "client_credentials")
+_LATER = ("refresh_token", "exchange_token", "external_token_exchange", "authorization_code")
+
+
+class TokenView(ApiView):
+    """Wrong credentials are 403 and not 401: clients take a 401 for something that passes, and try the same secret again and again."""
+
+    authentication_classes = ()
+    permission_classes = ()
+
+    @extend_schema(
+        operation_id="create_token",
+        description="Credentials for an access token. The names of the keys are matched without regard to case.",
+        request=schemas.content(schemas.TOKEN_REQUEST),
+        responses={200: schemas.answer(schemas.TOKEN)} | schemas.errors(400, 403, 429),
+        auth=[],
+        tags=["token"],
+    )
+    def post(self, request: Request) -> Response:
+        given = _texts(request.data)
+        grant = given.get("granttype", "")
+        if grant in _PROGRAM:
+            user = _program(request, given)
+        elif grant == "password":
+            user = _person(request, given)
+        elif grant in _LATER:
+            raise UserError(
+                f"The grantType {grant} is not supported by this version; {', '.join(_PROGRAM)} and password are.", field="grantType"
+            )
+        else:
+            raise UserError(f"grantType must be one of {', '.join(_PROGRAM)} and password.", field="grantType")
+        token, seconds = tokens.issue(user)
+        answer = Response({"accessToken": token, "tokenType": "Bearer", "expiresIn": seconds})
+        answer["Cache-Control"] = "no-store"
+        return answer
+
+
+def _texts(body: Any) -> Mapping[str, str]:
+    """The texts of the body by their names in lower case."""
+    if not isinstance(body, Mapping):
+        raise UserError("The body must be a JSON object with grantType and credentials.")
+    return {str(name).lower(): value for name, value in body.items() if isinstance(value, str)}
+
+
+def _given(given: Mapping[str, str], shown: str, *names: str) -> str:
+    value = next((given[name] for name in names if given.get(name)), "")
+    if not value:
+        raise UserError(f"{shown} must be given, as a text.", field=shown)
+    return value
+
+
+def _program(request: Request, given: Mapping[str, str]) -> User:
+    """By client id and secret, which an older way calls app id and secret."""
+    client_id = _given(given, "clientID", "clientid", "appid")
+    secret = _given(given, "clientSecret", "clientsecret", "appsecret")
+    address = throttle.address_of(request)
+    throttle.attempt(client_id, address, free=throttle.FREE_FOR_PROGRAM)
+    account = ServiceAccount.objects.select_related("user").filter(client_id=client_id, user__is_active=True).first()
+    if account is None or not actions.is_secret_of(account, secret):
+        raise NotAllowed(WRONG)
+    throttle.succeeded(client_id, address)
+    ServiceAccount.objects.filter(pk=account.pk).update(last_used_at=timezone.now())
+    return account.user
+
+
+def _person(request: Request, given: Mapping[str, str]) -> User:
+    username, password = _given(given, "username", "username"), _given(given, "password", "password")
+    address = throttle.address_of(request)
+    throttle.attempt(username, address)
+    user = authenticate(request._request, username=username, password=password)
+    if not isinstance(user, User) or user.is_service:
+        raise NotAllowed(WRONG)
+    throttle.succeeded(username, address)
+    if user.must_change_password:
+        raise NotAllowed("This password has to be changed before it can be used here. Sign in on the page, and choose a new one.")
+    return user

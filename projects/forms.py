@@ -1,0 +1,113 @@
+"""What people fill in about themselves, users, projects, roles and service accounts."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth import password_validation
+from django.core.validators import RegexValidator
+
+from projects.models import Role, User
+
+USER_NAME = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9@.+_-]*$", "Use letters, digits and @ . + - _, and start with a letter or a digit.")
+
+
+class SignInForm(forms.Form):
+    """A name and a password; whether they fit is the view's to say."""
+
+    username = forms.CharField(
+        label="User name", max_length=150, widget=forms.TextInput({"autocomplete": "username", "autocapitalize": "none", "autofocus": True})
+    )
+    password = forms.CharField(max_length=4096, strip=False, widget=forms.PasswordInput({"autocomplete": "current-password"}))
+
+
+class PasswordForm(forms.Form):
+    """One's own new password: the present one proves that it is oneself who asks."""
+
+    present = forms.CharField(
+        label="Present password", max_length=4096, strip=False, widget=forms.PasswordInput({"autocomplete": "current-password"})
+    )
+    new = forms.CharField(
+        label="New password",
+        max_length=4096,
+        strip=False,
+        widget=forms.PasswordInput({"autocomplete": "new-password"}),
+        help_text="At least 10 characters; not your name, and not one that everybody uses.",
+    )
+    again = forms.CharField(
+        label="New password again", max_length=4096, strip=False, widget=forms.PasswordInput({"autocomplete": "new-password"})
+    )
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.user = user
+
+    def clean_present(self) -> str:
+        present: str = self.cleaned_data["present"]
+        if not self.user.check_password(present):
+            raise forms.ValidationError("This is not your present password.")
+        return present
+
+    def clean_new(self) -> str:
+        new: str = self.cleaned_data["new"]
+        password_validation.validate_password(new, self.user)
+        if self.user.check_password(new):
+            raise forms.ValidationError("This is your present password. Choose another one.")
+        return new
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        if given.get("new") and given.get("again") and given["new"] != given["again"]:
+            self.add_error("again", "The two new passwords differ. Type the same one twice.")
+        return given
+
+
+class UserForm(forms.Form):
+    """A new local user. The password is made, not asked for."""
+
+    username = forms.CharField(
+        label="User name",
+        max_length=150,
+        validators=[USER_NAME],
+        widget=forms.TextInput({"autocomplete": "off", "autocapitalize": "none"}),
+        help_text="What they sign in with.",
+    )
+    email = forms.EmailField(label="Email address", required=False)
+    is_superuser = forms.BooleanField(label="Administrator of Muster", required=False, help_text="May do everything in every project.")
+
+    def clean_username(self) -> str:
+        name: str = self.cleaned_data["username"]
+        # Names that differ by case only would be taken for one another.
+        if User.objects.filter(username__iexact=name).exists():
+            raise forms.ValidationError("There is a user of this name already. Choose another name.")
+        return name
+
+
+class RoleForm(forms.Form):
+    """Which role somebody has in a project from now on."""
+
+    role = forms.ChoiceField(choices=Role.choices)
+
+
+class PersonForm(RoleForm):
+    """Somebody who gets a role in a project. Who has none yet is typed, not picked: a project's administrator does not see all users."""
+
+    username = forms.CharField(label="User name", max_length=150, widget=forms.TextInput({"autocomplete": "off", "autocapitalize": "none"}))
+    field_order = ("username", "role")
+
+    def clean_username(self) -> User:
+        name: str = self.cleaned_data["username"].strip()
+        user = User.objects.filter(username__iexact=name, is_active=True, is_service=False).first()
+        if user is None:
+            raise forms.ValidationError(
+                "There is no user of this name who can sign in. Check the spelling, or ask an administrator of Muster."
+            )
+        return user
+
+
+class ServiceAccountForm(forms.Form):
+    """A program's way in. What a name may be is `actions.create_service_account`'s to say."""
+
+    name = forms.CharField(
+        max_length=40, help_text="What it is for, e.g. nightly-training.", widget=forms.TextInput({"autocomplete": "off"})
+    )
+    role = forms.ChoiceField(choices=Role.choices, initial=Role.MEMBER, help_text="A member launches and stops workloads; a viewer reads.")

@@ -1,0 +1,142 @@
+"""Projects, their people and service accounts, as pages."""
+
+import re
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from projects import actions
+from projects.models import Membership, Project, Role, ServiceAccount
+from tests.cast import Cast
+
+POSTS = ["people", "people/{membership}/role", "people/{membership}/remove", "service-accounts"]
+
+
+def address(cast: Cast, path: str = "") -> str:
+    membership = Membership.objects.get(user=cast.vera).pk
+    return f"/projects/{cast.team_a.pk}/{path}".rstrip("/").format(membership=membership)
+
+
+def test_one_sees_the_projects_in_which_one_has_a_role(client: Client, cast: Cast) -> None:
+    client.force_login(cast.bob)
+    text = client.get("/projects").content.decode()
+    assert "team-a" in text
+    assert "team-b" not in text
+
+
+def test_the_page_shows_the_id_that_programs_need(client: Client, cast: Cast) -> None:
+    client.force_login(cast.vera)
+    text = client.get(address(cast)).content.decode()
+    assert f'id="project-id">{cast.team_a.pk}<' in text
+    assert "muster-team-a" in text
+    assert "Add person" not in text
+
+
+@pytest.mark.parametrize("path", ["", *POSTS])
+def test_somebody_elses_project_is_not_there(client: Client, cast: Cast, path: str) -> None:
+    client.force_login(cast.mallory)
+    answer = client.post(address(cast, path)) if path else client.get(address(cast))
+    assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("path", POSTS)
+def test_a_member_may_look_but_not_manage(client: Client, cast: Cast, path: str) -> None:
+    client.force_login(cast.bob)
+    answer = client.post(address(cast, path), {"username": "mallory", "role": "administrator", "name": "robot"})
+    assert answer.status_code == 403
+    assert Membership.objects.count() == 3
+    assert not ServiceAccount.objects.exists()
+
+
+def test_an_administrator_adds_changes_and_removes_people(client: Client, cast: Cast) -> None:
+    client.force_login(cast.alice)
+    client.post(address(cast, "people"), {"username": "mallory", "role": "viewer"})
+    assert Membership.objects.get(user=cast.mallory, project=cast.team_a).role == Role.VIEWER
+    client.post(address(cast, "people/{membership}/role"), {"role": "member"})
+    assert Membership.objects.get(user=cast.vera).role == Role.MEMBER
+    client.post(address(cast, "people/{membership}/remove"))
+    assert not Membership.objects.filter(user=cast.vera).exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [({"username": "nobody"}, "There is no user of this name"), ({"username": "bob"}, "has a role in this project already")],
+)
+def test_a_person_who_cannot_be_added_is_told_beside_the_name(client: Client, cast: Cast, given: dict[str, str], told: str) -> None:
+    client.force_login(cast.alice)
+    answer = client.post(address(cast, "people"), {"role": "viewer"} | given)
+    assert answer.status_code == 422
+    assert told in re.search(r'id="person_username_error">(.*?)</p>', answer.content.decode(), re.S)[1]  # type: ignore[index]
+
+
+def test_a_service_accounts_secret_is_shown_once(client: Client, cast: Cast) -> None:
+    client.force_login(cast.alice)
+    answer = client.post(address(cast, "service-accounts"), {"name": "nightly", "role": "member"})
+    secret = re.search(r'id="secret-secret">([^<]+)<', answer.content.decode())[1]  # type: ignore[index]
+    account = ServiceAccount.objects.get()
+    assert actions.is_secret_of(account, secret)
+    assert "no-store" in answer.headers["Cache-Control"]
+    later = client.get(address(cast)).content.decode()
+    assert account.client_id in later
+    assert secret not in later
+
+
+def test_a_new_secret_ends_the_old_one_and_a_deleted_account_is_gone(client: Client, cast: Cast) -> None:
+    account, secret = actions.create_service_account(cast.team_a, "nightly", by=cast.alice)
+    client.force_login(cast.alice)
+    client.post(address(cast, f"service-accounts/{account.pk}/secret"))
+    assert not actions.is_secret_of(ServiceAccount.objects.get(), secret)
+    client.post(address(cast, f"service-accounts/{account.pk}/delete"))
+    assert not ServiceAccount.objects.exists()
+
+
+def test_an_account_of_another_project_is_not_reached_through_ones_own(client: Client, cast: Cast) -> None:
+    account, _ = actions.create_service_account(cast.team_a, "nightly", by=cast.alice)
+    client.force_login(cast.mallory)
+    for action in ("secret", "delete"):
+        assert client.post(f"/projects/{cast.team_b.pk}/service-accounts/{account.pk}/{action}").status_code == 404
+
+
+def test_the_same_name_twice_is_told_beside_the_name(client: Client, cast: Cast) -> None:
+    client.force_login(cast.alice)
+    for _ in range(2):
+        answer = client.post(address(cast, "service-accounts"), {"name": "nightly", "role": "member"})
+    assert answer.status_code == 422
+    assert "already" in re.search(r'id="account_name_error">(.*?)</p>', answer.content.decode(), re.S)[1]  # type: ignore[index]
+
+
+def test_the_number_of_queries_does_not_grow_with_the_accounts(client: Client, cast: Cast) -> None:
+    client.force_login(cast.alice)
+    asked = []
+    for name in ("nightly", "hourly", "daily"):
+        actions.create_service_account(cast.team_a, name, by=cast.alice)
+        with CaptureQueriesContext(connection) as queries:
+            client.get(address(cast))
+        asked.append(len(queries))
+    assert asked[0] == asked[1] == asked[2] <= 10
+
+
+def test_a_project_has_a_name_that_its_namespace_can_have(client: Client, cast: Cast) -> None:
+    client.force_login(cast.alice)
+    given = {"department": "vision", "cluster": str(cast.cluster.pk), "gpu_quota": "1.5"}
+    for name in ("Team", "1team", "team-", "te_am", "team-a", "x" * 41):
+        assert client.post("/projects/new", given | {"name": name}).status_code == 422, name
+    assert client.post("/projects/new", given | {"name": "team-c"}).status_code == 302
+    made = Project.objects.get(name="team-c")
+    assert (made.namespace, made.queue, made.department.name, str(made.gpu_quota)) == ("muster-team-c", "team-c", "vision", "1.50")
+
+
+def test_a_quota_is_changed_and_the_rest_stays(client: Client, cast: Cast) -> None:
+    client.force_login(cast.alice)
+    client.post(address(cast, "edit"), {"department": "research", "gpu_quota": "", "name": "other"})
+    changed = Project.objects.get(pk=cast.team_a.pk)
+    assert (changed.name, changed.gpu_quota) == ("team-a", None)
+
+
+def test_only_administrators_of_muster_make_and_change_projects(client: Client, cast: Cast) -> None:
+    client.force_login(cast.mallory)
+    assert client.post("/projects/new", {"name": "mine"}).status_code == 403
+    assert client.post(f"/projects/{cast.team_b.pk}/edit", {"gpu_quota": "99"}).status_code == 403
+    assert client.get(address(cast, "edit")).status_code == 404

@@ -1,0 +1,92 @@
+"""In, out, and one's own password."""
+
+import pytest
+from django.test import Client
+
+from projects.models import User
+from tests.cast import PASSWORD, Cast
+
+NEW = "a whole new battery"
+
+
+def signing_in(client: Client, name: str, password: str, **more: str) -> object:
+    return client.post("/sign-in", {"username": name, "password": password} | more)
+
+
+def change(client: Client, present: str = PASSWORD, new: str = NEW, again: str = NEW) -> object:
+    return client.post("/account", {"present": present, "new": new, "again": again})
+
+
+def test_the_right_password_opens_the_page_one_wanted(client: Client, cast: Cast) -> None:
+    assert client.get("/projects").headers["Location"] == "/sign-in?next=/projects"
+    answer = signing_in(client, "bob", PASSWORD, next="/projects")
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/projects")  # type: ignore[attr-defined]
+    assert client.get("/projects").status_code == 200
+
+
+@pytest.mark.parametrize("wanted", ["https://elsewhere.example/", "//elsewhere.example", "javascript:alert(1)"])
+def test_nobody_is_sent_to_a_page_that_is_not_ours(client: Client, cast: Cast, wanted: str) -> None:
+    assert "elsewhere" not in signing_in(client, "bob", PASSWORD, next=wanted).headers["Location"]  # type: ignore[attr-defined]
+
+
+def test_a_wrong_password_and_an_unknown_name_are_told_in_the_same_words(client: Client, cast: Cast) -> None:
+    known, unknown = (signing_in(client, name, "wrong") for name in ("bob", "nobody"))
+    assert known.status_code == unknown.status_code == 422  # type: ignore[attr-defined]
+    told = [answer.content.decode().replace(name, "") for answer, name in ((known, "bob"), (unknown, "nobody"))]  # type: ignore[attr-defined]
+    assert all("The name or the password is not right" in text for text in told)
+
+
+def test_guessing_is_slowed_down_and_says_so(client: Client, cast: Cast) -> None:
+    answers = [signing_in(client, "bob", f"guess {number}") for number in range(11)]
+    assert answers[-1].status_code == 429  # type: ignore[attr-defined]
+    assert "too many failed attempts" in answers[-1].content.decode()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("change", [{"is_active": False}, {"is_service": True}])
+def test_who_is_deactivated_or_a_program_stays_out(client: Client, cast: Cast, change: dict[str, bool]) -> None:
+    User.objects.filter(pk=cast.bob.pk).update(**change)
+    assert signing_in(client, "bob", PASSWORD).status_code == 422  # type: ignore[attr-defined]
+
+
+def test_signing_out_ends_the_session_and_only_by_post(client: Client, cast: Cast) -> None:
+    client.force_login(cast.bob)
+    assert client.get("/sign-out").status_code == 405
+    client.post("/sign-out")
+    assert client.get("/projects").status_code == 302
+
+
+def test_a_new_password_ends_the_sessions_elsewhere(client: Client, cast: Cast) -> None:
+    elsewhere = Client()
+    for each in (client, elsewhere):
+        each.force_login(cast.bob)
+    assert change(client).status_code == 302  # type: ignore[attr-defined]
+    assert client.get("/projects").status_code == 200
+    assert elsewhere.get("/projects").status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"present": "wrong"}, "This is not your present password"),
+        ({"new": "short", "again": "short"}, "too short"),
+        ({"new": "password1234", "again": "password1234"}, "too common"),
+        ({"new": PASSWORD, "again": PASSWORD}, "This is your present password"),
+        ({"again": "something else"}, "The two new passwords differ"),
+    ],
+)
+def test_a_password_that_will_not_do_is_refused_beside_its_field(client: Client, cast: Cast, given: dict[str, str], told: str) -> None:
+    client.force_login(cast.bob)
+    answer = change(client, **given)
+    assert answer.status_code == 422  # type: ignore[attr-defined]
+    assert told in answer.content.decode()  # type: ignore[attr-defined]
+    assert User.objects.get(pk=cast.bob.pk).check_password(PASSWORD)
+
+
+def test_a_temporary_password_opens_nothing_but_its_change(client: Client, cast: Cast) -> None:
+    User.objects.filter(pk=cast.bob.pk).update(must_change_password=True)
+    client.force_login(cast.bob)
+    assert client.get("/projects").headers["Location"] == "/account"
+    assert client.post(f"/projects/{cast.team_a.pk}/people").status_code == 403
+    assert "Choose your own password" in client.get("/account").content.decode()
+    change(client)
+    assert client.get("/projects").status_code == 200
