@@ -34,16 +34,18 @@ class Workload(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    project = models.ForeignKey("projects.Project", models.PROTECT, related_name="workloads")
+    project = models.ForeignKey("projects.Project", models.PROTECT, related_name="workloads", db_index=False)
     cluster = models.ForeignKey("clusters.Cluster", models.PROTECT, related_name="workloads")
     name = models.CharField(max_length=63)
     architecture = models.CharField(max_length=16)
     framework = models.CharField(max_length=16, blank=True)
     spec = models.JSONField()
     """What was asked, as `specs.to_json` writes it."""
-    submitted_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    submitted_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", db_index=False)
     preemptible = models.BooleanField(default=True)
     priority = models.CharField(max_length=16, blank=True)
+    auto_delete_seconds = models.PositiveBigIntegerField(null=True)
+    """How long after its end it is deleted by itself; None: it is kept."""
 
     status = models.CharField(max_length=16, choices=_choices(Status), default=Status.CREATING.value)
     reason = models.TextField(blank=True)
@@ -94,17 +96,35 @@ class Workload(models.Model):
             models.UniqueConstraint(fields=["project", "name"], condition=models.Q(released_at=None), name="workload_name_once_a_project")
         ]
         indexes = [
-            models.Index(fields=["-created_at", "-id"], condition=models.Q(released_at=None), name="workload_newest"),
-            models.Index(fields=["project", "-created_at", "-id"], name="workload_newest_of_project"),
-            models.Index(fields=["name", "id"], name="workload_by_name"),
-            models.Index(fields=["status", "-created_at", "-id"], name="workload_by_status"),
+            # The orders of the table. What it is filtered by comes last: a page is found without looking into the rows, which are large.
+            # An index on the project or the submitter alone would tempt a planner to sort everything.
+            models.Index(
+                fields=["-created_at", "-id", "project", "status", "name"], condition=models.Q(released_at=None), name="workload_newest"
+            ),
+            models.Index(fields=["project", "-created_at", "-id"], condition=models.Q(released_at=None), name="workload_newest_of_project"),
+            models.Index(fields=["submitted_by", "-created_at", "-id"], name="workload_newest_of_person"),
+            models.Index(fields=["name", "id", "project"], condition=models.Q(released_at=None), name="workload_by_name"),
+            models.Index(
+                fields=["status", "-created_at", "-id", "project"], condition=models.Q(released_at=None), name="workload_by_status"
+            ),
+            models.Index(fields=["-created_at", "-id"], condition=models.Q(released_at__isnull=False), name="workload_deleted"),
             models.Index(fields=["changed"], name="workload_changed"),
             models.Index(fields=["next_try_at"], condition=models.Q(next_try_at__isnull=False), name="workload_outstanding"),
             models.Index(fields=["cluster", "status"], name="workload_of_cluster"),
+            models.Index(
+                fields=["ended_at"],
+                condition=models.Q(auto_delete_seconds__isnull=False, released_at=None),
+                name="workload_to_be_deleted",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def state(self) -> Status:
+        """Its status with what the badge shows of it."""
+        return Status(self.status)
 
 
 class Attempt(models.Model):
@@ -127,6 +147,11 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"attempt {self.number} of {self.workload_id}"
+
+    @property
+    def state(self) -> Status:
+        """Its status with what the badge shows of it."""
+        return Status(self.status)
 
 
 class Pod(models.Model):
@@ -155,11 +180,16 @@ class Pod(models.Model):
     """The object's resource version."""
     data = models.JSONField(default=dict)
     """The object without what nobody reads (`observed.slim`)."""
+    logs_kept = models.BooleanField(default=False)
+    """Whether it has ended, or vanished, and everything that can be had of its logs is here. Only the logbook writes it."""
 
     class Meta:
         ordering = ["rank", "created_at", "name"]
         constraints = [models.UniqueConstraint(fields=["workload", "uid"], name="pod_once")]
-        indexes = [models.Index(fields=["node", "phase"], name="pod_on_node")]
+        indexes = [
+            models.Index(fields=["node", "phase"], name="pod_on_node"),
+            models.Index(fields=["id"], condition=models.Q(logs_kept=False), name="pod_with_logs_to_read"),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -222,7 +252,9 @@ class Log(models.Model):
     first_at = models.DateTimeField(null=True)
     last_at = models.DateTimeField(null=True)
     gaps = models.JSONField(default=list)
-    """[{"at": RFC 3339, "cause": words}]: what is missing, and why."""
+    """[{"at": RFC 3339, "cause": words, "offset": byte before which it is missing}]: what is missing, and why."""
+    note = models.CharField(max_length=500, blank=True)
+    """Why it is not being read at the moment, or why it is lost or removed: a sentence for the person."""
     ended_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(default=timezone.now)
 

@@ -125,9 +125,7 @@ class PodView:
     @property
     def rank(self) -> int | None:
         """The node's rank as the PyTorch operator gives it when there is a master: see `ranked` for workers only."""
-        if self.index is None:
-            return None
-        return 0 if self.role == "master" else self.index + 1
+        return rank_of(self.role, self.index, has_master=True)
 
     @property
     def title(self) -> str:
@@ -137,10 +135,17 @@ class PodView:
         return f"{self.role} {self.index}" if self.role and self.index is not None else f"pod {self.name}"
 
 
+def rank_of(role: str, index: int | None, *, has_master: bool) -> int | None:
+    """The rank of a pod among its job's: the master is 0 and worker i is i + 1; without a master worker i is i."""
+    if index is None or not has_master:
+        return index
+    return 0 if role == "master" else index + 1
+
+
 def ranked(views: Sequence[PodView]) -> list[tuple[int | None, PodView]]:
-    """The pods with their ranks, in the order of ranks: the master is 0 and worker i is i + 1; without a master worker i is i."""
+    """The pods with their ranks, as `rank_of` gives them, in the order of ranks."""
     has_master = any(view.role == "master" for view in views)
-    pairs = [(view.rank if has_master or view.rank is None else view.index, view) for view in views]
+    pairs = [(rank_of(view.role, view.index, has_master=has_master), view) for view in views]
     return sorted(pairs, key=lambda pair: (pair[0] is None, pair[0] or 0, pair[1].created_at, pair[1].name))
 
 
@@ -246,3 +251,91 @@ def _word(
     if bad is not None:
         return bad.reason, bad.message
     return ("Running", "") if phase == "Running" else ("Initializing", waits[0].message if waits else "")
+
+
+KEPT_TEXT = 64 * 1024
+"""Characters of text that `slim` keeps of one object."""
+
+_KEPT_ENTRIES = 64
+_KEPT_DEPTH = 8
+_KEPT_NUMBER = 1 << 53
+_NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
+
+_METADATA = ("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "labels")
+_ANNOTATIONS = (GPU_FRACTION, GPU_MEMORY, GPU_DEVICES, COMPLETION_INDEX, "pod-group-name")
+_OWNER = ("kind", "name", "uid", "controller")
+_SPEC = (
+    *("nodeName", "nodeSelector", "schedulerName", "priorityClassName", "restartPolicy", "terminationGracePeriodSeconds"),
+    *("suspend", "runPolicy", "elasticPolicy", "parallelism", "completions", "completionMode", "backoffLimit"),
+    *("minMember", "queue", "preemptibility"),
+)
+_CONTAINER = ("name", "image", "resources", "restartPolicy")
+_REPLICA = ("replicas", "restartPolicy")
+
+
+class Slim(dict[str, Any]):
+    """An object that `slim` has been over."""
+
+
+def slim(obj: object) -> Slim:
+    """A job, pod or PodGroup without what nobody reads, at most some 64 KiB of text, fit for any database. {} for what is no object.
+
+    Everything that `view`, `derive` and the diagnosis read of it is kept. Texts stay as hostile as they were.
+    """
+    if isinstance(obj, Slim):
+        return obj
+    whole: Object = obj if isinstance(obj, dict) else {}
+    room = _Room()
+    made = Slim()
+    for name in ("apiVersion", "kind"):
+        if isinstance(whole.get(name), str):
+            made[name] = room.kept(whole[name])
+    metadata, spec, status = part(whole, "metadata"), part(whole, "spec"), part(whole, "status")
+    made["metadata"] = room.of(metadata, _METADATA)
+    annotations = room.of(part(metadata, "annotations"), _ANNOTATIONS)
+    if annotations:
+        made["metadata"]["annotations"] = annotations
+    if owners := listed(metadata, "ownerReferences")[:8]:
+        made["metadata"]["ownerReferences"] = [room.of(owner, _OWNER) for owner in owners]
+    made["spec"] = room.of(spec, _SPEC)
+    for name in ("containers", "initContainers"):
+        if containers := listed(spec, name)[:_KEPT_ENTRIES]:
+            made["spec"][name] = [room.of(each, _CONTAINER) for each in containers]
+    for name in [each for each in spec if isinstance(each, str) and each.endswith("ReplicaSpecs")][:4]:
+        kinds = list(part(spec, name).items())[:16]
+        made["spec"][room.text(name)] = {room.text(kind): room.of(part(each), _REPLICA) for kind, each in kinds}
+    made["status"] = room.kept(status)
+    return made
+
+
+class _Room:
+    """How much text may still be kept of one object."""
+
+    def __init__(self) -> None:
+        self._left = KEPT_TEXT
+
+    def of(self, value: Object, names: Iterable[str]) -> Object:
+        """These entries of a dict, as far as they are there."""
+        return {name: self.kept(value[name]) for name in names if name in value}
+
+    def kept(self, value: object, depth: int = 0) -> Any:
+        """The value within bounds: what is no JSON, too deep, or not finite is None, and longer lists are cut."""
+        if isinstance(value, str):
+            return self.text(value)
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int | float):
+            return value if -_KEPT_NUMBER < value < _KEPT_NUMBER else None
+        if depth >= _KEPT_DEPTH:
+            return None
+        if isinstance(value, dict):
+            pairs = list(value.items())[:_KEPT_ENTRIES]
+            return {self.text(name): self.kept(each, depth + 1) for name, each in pairs if isinstance(name, str)}
+        if isinstance(value, list):
+            return [self.kept(each, depth + 1) for each in value[:_KEPT_ENTRIES]]
+        return None
+
+    def text(self, value: str) -> str:
+        cut = value[: min(4 * LONGEST, self._left)]
+        self._left -= len(cut)
+        return _NO_TEXT.sub("", cut) if _NO_TEXT.search(cut) else cut

@@ -254,6 +254,15 @@ def test_the_master_differs_in_what_is_changed_and_may_write_where_rank_0_may() 
     assert worker["volumeMounts"][0]["readOnly"] is True
 
 
+@pytest.mark.parametrize(
+    ("chosen", "sent"),
+    [(None, "Running"), (CleanPodPolicy.RUNNING, "Running"), (CleanPodPolicy.NONE, "None"), (CleanPodPolicy.ALL, "Running")],
+)
+def test_finished_pods_are_never_left_to_the_operator_to_remove(chosen: CleanPodPolicy | None, sent: str) -> None:
+    (job,) = objects(train1(lifecycle=Lifecycle(clean_pod_policy=chosen)))
+    assert job["spec"]["runPolicy"]["cleanPodPolicy"] == sent
+
+
 def test_workers_only_have_a_rendezvous() -> None:
     (job,) = objects(train1(configuration=Configuration.WORKERS_ONLY, workers=4))
     assert job["spec"]["pytorchReplicaSpecs"].keys() == {"Worker"}

@@ -45,9 +45,11 @@ def _run_policy(spec: Spec) -> Object:
     Without a master the first worker to succeed ends the job, and the others may be about to finish: they are left alone.
     """
     default = CleanPodPolicy.RUNNING if spec.has_master else CleanPodPolicy.NONE
+    chosen = spec.lifecycle.clean_pod_policy or default
     policy: Object = {
         "backoffLimit": spec.lifecycle.backoff_limit,
-        "cleanPodPolicy": (spec.lifecycle.clean_pod_policy or default).value,
+        # A log goes with its pod, so the operator may not remove pods that have finished: Muster does, once their logs are kept.
+        "cleanPodPolicy": (CleanPodPolicy.RUNNING if chosen is CleanPodPolicy.ALL else chosen).value,
     }
     if spec.elastic is not None and spec.has_master:
         # KAI would take the minimum of workers for the whole gang.

@@ -40,7 +40,8 @@ def rest_path(spec: Spec) -> str:
 def as_rest(spec: Spec, *, project_id: str, cluster_id: str) -> Body:
     """The body that submits this spec.
 
-    `noMaster` and `writableByRank0Only` are extensions of ours: the API has no fields for workers only and for such volumes.
+    `noMaster`, `writableByRank0Only` and an empty directory's `readOnly` are extensions of ours: the API has no fields for workers only
+    and for such volumes.
     """
     body: Body = {"name": spec.name, "projectId": project_id, "clusterId": cluster_id}
     wanted = _setup(spec.setup) | _lifecycle(spec.lifecycle)
@@ -131,6 +132,8 @@ def _storage(volumes: Iterable[Volume]) -> Body:
         if field in ("pvc", "nfs", "hostPath"):
             # Always said: the API's own defaults differ from kind to kind.
             access["readOnly"] = volume.access is Access.READ_ONLY
+        elif field == "emptyDirVolume" and volume.access is Access.READ_ONLY:
+            access["readOnly"] = True
         if volume.access is Access.RANK_0_WRITES:
             access["writableByRank0Only"] = True
         storage.setdefault(field, []).append({"name": f"volume-{number}"} | entry | access)

@@ -66,13 +66,14 @@ class Migration(migrations.Migration):
                 ('job', models.JSONField(null=True)),
                 ('job_uid', models.CharField(blank=True, max_length=64)),
                 ('pod_group', models.JSONField(null=True)),
+                ('auto_delete_seconds', models.PositiveBigIntegerField(null=True)),
                 ('changed', models.BigIntegerField(default=0)),
                 ('tries', models.PositiveIntegerField(default=0)),
                 ('next_try_at', models.DateTimeField(null=True)),
                 ('trouble', models.TextField(blank=True)),
                 ('cluster', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='workloads', to='clusters.cluster')),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='workloads', to='projects.project')),
-                ('submitted_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='workloads', to='projects.project')),
+                ('submitted_by', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
                 'ordering': ['-created_at', '-id'],
@@ -102,6 +103,7 @@ class Migration(migrations.Migration):
                 ('vanished_at', models.DateTimeField(null=True)),
                 ('version', models.CharField(blank=True, max_length=32)),
                 ('data', models.JSONField(default=dict)),
+                ('logs_kept', models.BooleanField(default=False)),
                 ('workload', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pods', to='workloads.workload')),
             ],
             options={
@@ -165,6 +167,7 @@ class Migration(migrations.Migration):
                 ('first_at', models.DateTimeField(null=True)),
                 ('last_at', models.DateTimeField(null=True)),
                 ('gaps', models.JSONField(default=list)),
+                ('note', models.CharField(blank=True, max_length=500)),
                 ('ended_at', models.DateTimeField(null=True)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('pod', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='logs', to='workloads.pod')),
@@ -177,19 +180,31 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='workload',
-            index=models.Index(condition=models.Q(('released_at', None)), fields=['-created_at', '-id'], name='workload_newest'),
+            index=models.Index(condition=models.Q(('released_at', None)), fields=['-created_at', '-id', 'project', 'status', 'name'], name='workload_newest'),
         ),
         migrations.AddIndex(
             model_name='workload',
-            index=models.Index(fields=['project', '-created_at', '-id'], name='workload_newest_of_project'),
+            index=models.Index(condition=models.Q(('released_at', None)), fields=['project', '-created_at', '-id'], name='workload_newest_of_project'),
         ),
         migrations.AddIndex(
             model_name='workload',
-            index=models.Index(fields=['name', 'id'], name='workload_by_name'),
+            index=models.Index(fields=['submitted_by', '-created_at', '-id'], name='workload_newest_of_person'),
         ),
         migrations.AddIndex(
             model_name='workload',
-            index=models.Index(fields=['status', '-created_at', '-id'], name='workload_by_status'),
+            index=models.Index(condition=models.Q(('released_at', None)), fields=['name', 'id', 'project'], name='workload_by_name'),
+        ),
+        migrations.AddIndex(
+            model_name='workload',
+            index=models.Index(condition=models.Q(('released_at', None)), fields=['status', '-created_at', '-id', 'project'], name='workload_by_status'),
+        ),
+        migrations.AddIndex(
+            model_name='workload',
+            index=models.Index(condition=models.Q(('released_at__isnull', False)), fields=['-created_at', '-id'], name='workload_deleted'),
+        ),
+        migrations.AddIndex(
+            model_name='workload',
+            index=models.Index(condition=models.Q(('auto_delete_seconds__isnull', False), ('released_at', None)), fields=['ended_at'], name='workload_to_be_deleted'),
         ),
         migrations.AddIndex(
             model_name='workload',
@@ -210,6 +225,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='pod',
             index=models.Index(fields=['node', 'phase'], name='pod_on_node'),
+        ),
+        migrations.AddIndex(
+            model_name='pod',
+            index=models.Index(condition=models.Q(('logs_kept', False)), fields=['id'], name='pod_with_logs_to_read'),
         ),
         migrations.AddConstraint(
             model_name='pod',

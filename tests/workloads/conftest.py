@@ -1,0 +1,32 @@
+"""Fixtures of the workloads' tests."""
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from clusters import connections
+from clusters.kube import calls
+from clusters.kube.errors import Gone
+from clusters.kube.resources import NAMESPACES
+from console.celery import Step
+from tests.cast import Cast
+from tests.workloads.acting import Acting
+
+
+@pytest.fixture
+def acting(live_cast: Cast) -> Iterator[Acting]:
+    """The worker's steps in the embedded cluster; what they leave there goes with the test."""
+    acting = Acting(live_cast, connections.client(live_cast.cluster))
+    yield acting
+    with contextlib.suppress(Gone):
+        calls.delete(acting.client, NAMESPACES, acting.project.namespace)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The steps that were asked for, by name and argument: there is no broker here, and no worker."""
+    said: list[tuple[str, str]] = []
+    monkeypatch.setattr(Step, "soon", lambda step, *ids: said.append((step.__name__, *map(str, ids))))
+    monkeypatch.setattr(Step, "later", lambda step, seconds, *ids: said.append((step.__name__, *map(str, ids))))
+    return said

@@ -1,0 +1,214 @@
+"""Following: what happens in a cluster is in the rows soon after, and the follower comes and goes without a loss."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from clusters import connections as clients
+from clusters import provision
+from clusters.kube import calls
+from clusters.kube.errors import NotServed, Unavailable
+from clusters.kube.resources import PYTORCHJOBS
+from clusters.models import Cluster
+from tests.cast import NOWHERE, Cast, a_spec, make_cast
+from tests.cluster import ROOT, LocalKube
+from workloads import journal, manifests
+from workloads.following import Follower
+from workloads.following.health import Health
+from workloads.following.sources import SOURCES
+from workloads.models import Event, Pod, Workload
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PATIENCE = 90.0
+
+
+@pytest.fixture(scope="module")
+def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKube]:
+    with LocalKube(tmp_path_factory.mktemp("follow") / "kube", "--gpus", "4") as server:
+        yield server
+
+
+@pytest.fixture
+def here(kube: LocalKube) -> Iterator[Cast]:
+    """The cast on a cluster that runs pods, team-a's namespace and queues made."""
+    cast = make_cast(kube.kubeconfig.read_text())
+    provision.project(cast.team_a)
+    yield cast
+    clients.close_all()
+
+
+@contextmanager
+def following(follower: Follower | None = None) -> Iterator[Follower]:
+    follower, stop = follower or Follower(), threading.Event()
+    thread = threading.Thread(target=follower.run, args=(stop,))
+    thread.start()
+    try:
+        yield follower
+    finally:
+        stop.set()
+        thread.join()
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, list(Workload.objects.values()) + list(Cluster.objects.values())
+        time.sleep(0.02)
+
+
+def launch(cast: Cast, name: str, *command: str) -> Workload:
+    """In the cluster, and nothing told to the journal but that it was asked for."""
+    spec = a_spec(cast.team_a, name)
+    workload = journal.opened(spec, project=cast.team_a, by=cast.bob)
+    job, *_ = manifests.build(spec, workload_id=str(workload.pk))
+    for replica in job["spec"]["pytorchReplicaSpecs"].values():
+        if command:
+            replica["template"]["spec"]["containers"][0]["command"] = list(command)
+    calls.create(clients.client(cast.cluster), PYTORCHJOBS, job, namespace=cast.team_a.namespace)
+    return workload
+
+
+def remove(cast: Cast, workload: Workload) -> None:
+    calls.delete(clients.client(cast.cluster), PYTORCHJOBS, workload.name, namespace=cast.team_a.namespace)
+
+
+def has(workload: Workload, status: str) -> Callable[[], bool]:
+    return lambda: Workload.objects.filter(pk=workload.pk, status=status).exists()
+
+
+def test_a_workload_is_followed_to_its_end(here: Cast) -> None:
+    with following():
+        workload = launch(here, "whole")
+        until(has(workload, "Completed"))
+        until(lambda: Event.objects.filter(reason="PyTorchJobSucceeded").exists())
+    moves = list(workload.events.exclude(new="").values_list("new", flat=True))
+    assert moves[0] == "Creating"
+    assert moves[-1] == "Completed"
+    pods = [(0, "master", "Succeeded"), (1, "worker", "Succeeded"), (2, "worker", "Succeeded")]
+    assert list(Pod.objects.values_list("rank", "role", "phase")) == pods
+    told = set(Event.objects.filter(kind="cluster").values_list("subject_kind", "reason"))
+    assert {("PyTorchJob", "SuccessfulCreatePod"), ("Pod", "Scheduled"), ("Pod", "Started")} <= told
+    assert Workload.objects.get().ended == "3 succeeded"
+
+
+def test_what_happened_while_nobody_followed_is_found(here: Cast) -> None:
+    with following():
+        kept, lost = launch(here, "kept", "sleep", "600"), launch(here, "lost", "sleep", "600")
+        until(has(kept, "Running"))
+        until(has(lost, "Running"))
+    remove(here, lost)
+    late = launch(here, "late", "true")
+    with following():
+        until(has(lost, "Stopped"))
+        until(has(late, "Completed"))
+    assert Workload.objects.get(pk=kept.pk).status == "Running"
+    remove(here, kept)
+
+
+def test_a_cluster_that_does_not_answer_is_said_to_since_when(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with LocalKube(tmp_path_factory.mktemp("lost") / "kube") as server:
+        cluster = make_cast(server.kubeconfig.read_text()).cluster
+        rows = Cluster.objects.filter(pk=cluster.pk)
+        with following():
+            until(lambda: rows.exclude(last_seen_at=None).exists())
+            server.kill()
+            until(lambda: rows.exclude(unreachable_since=None).exclude(trouble="").exists())
+            server.start()
+            until(lambda: rows.filter(unreachable_since=None, trouble="").exists())
+    clients.close_all()
+
+
+def test_a_cluster_is_followed_by_one_process_at_a_time() -> None:
+    cluster = make_cast().cluster
+    first, second = Follower("first"), Follower("second")
+    with following(first):
+        until(lambda: Cluster.objects.filter(followed_by="first").exists())
+        second.tick()
+        assert Cluster.objects.get().followed_by == "first"
+    assert Cluster.objects.get().followed_by == ""
+    with following(second):
+        until(lambda: Cluster.objects.filter(followed_by="second").exists())
+    clients.close_all()
+    assert Cluster.objects.get(pk=cluster.pk).followed_until is None
+
+
+def test_the_cluster_of_a_follower_that_died_is_taken_over_when_its_lease_has_run_out() -> None:
+    make_cast()
+    Cluster.objects.update(followed_by="dead", followed_until=timezone.now() - timedelta(seconds=1))
+    with following(Follower("alive")):
+        until(lambda: Cluster.objects.filter(followed_by="alive", followed_until__gt=timezone.now()).exists())
+    clients.close_all()
+
+
+def test_a_lease_that_was_lost_ends_the_following() -> None:
+    make_cast()
+    with following(Follower("first")) as follower:
+        until(lambda: bool(follower.followed))
+        Cluster.objects.update(followed_by="other", followed_until=timezone.now() + timedelta(hours=1))
+        until(lambda: not follower.followed)
+    assert Cluster.objects.get().followed_by == "other"
+    clients.close_all()
+
+
+def test_clusters_that_come_and_go_are_noticed() -> None:
+    with following() as follower:
+        made = Cluster.objects.create(name="new", server="https://127.0.0.1:1", kubeconfig=NOWHERE)
+        until(lambda: follower.followed == {made.pk})
+        made.delete()
+        until(lambda: not follower.followed)
+    clients.close_all()
+
+
+def test_one_source_that_is_refused_does_not_make_the_cluster_unreachable() -> None:
+    cluster = make_cast().cluster
+    health, rows = Health(cluster.pk), Cluster.objects.filter(pk=cluster.pk)
+    since = timezone.now() - timedelta(minutes=3)
+    health.lost(SOURCES[3], NotServed("not served"), since)
+    assert rows.filter(unreachable_since=None).exists()
+    health.heard(SOURCES[2])
+    health.lost(SOURCES[0], Unavailable("gone"), since)
+    assert rows.filter(unreachable_since=None).exists()
+    health.lost(SOURCES[2], Unavailable("gone"), since)
+    assert rows.filter(unreachable_since=since, trouble="gone").exists()
+    health.heard(SOURCES[1])
+    assert rows.filter(unreachable_since=None, trouble="").exists()
+
+
+def same_database(data: Path) -> dict[str, str]:
+    """The environment of a process that uses this test's database and this directory."""
+    given = connection.settings_dict
+    environment = {**os.environ, "MUSTER_DATA_DIR": str(data)}
+    if connection.vendor == "sqlite":
+        (data / "muster.sqlite3").symlink_to(given["NAME"])
+        return environment
+    user = f"{quote(given['USER'])}:{quote(given['PASSWORD'])}"
+    return environment | {"MUSTER_DATABASE_URL": f"postgres://{user}@{quote(given['HOST'], safe='')}:{given['PORT']}/{given['NAME']}"}
+
+
+def test_the_command_follows_until_it_is_told_to_end(tmp_path: Path) -> None:
+    make_cast()
+    command = [sys.executable, "manage.py", "follow"]
+    log = (tmp_path / "log").open("wb")
+    process = subprocess.Popen(command, cwd=ROOT, env=same_database(tmp_path), stdout=log, stderr=log)
+    try:
+        until(lambda: process.poll() is not None or Cluster.objects.exclude(followed_by="").exists())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0, (tmp_path / "log").read_text()
+    finally:
+        process.kill()
+        process.wait()
+        log.close()
+    assert Cluster.objects.get().followed_by == ""
+    assert "following cluster" in (tmp_path / "log").read_text()

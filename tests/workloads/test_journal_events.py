@@ -1,0 +1,141 @@
+"""The cluster's own events find their workload and attempt, once each however often they are told, and stay when it forgets them."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.cast import Cast, a_spec
+from tests.workloads.cluster_objects import Made, gone, jobs, pods
+from tests.workloads.objects import Object, condition
+from workloads import journal
+from workloads.journal import Seen
+from workloads.models import Event, Workload
+
+LATER = "2099-01-01T00:00:30Z"
+
+
+@pytest.fixture
+def made(cast: Cast) -> Made:
+    found = Made(journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob))
+    journal.observed(cast.cluster.pk, [*jobs(found.job(condition("Created"))), *pods(found.pod("master"))])
+    return found
+
+
+def tell(made: Made, *events: Object) -> int:
+    return journal.observed(made.workload.cluster_id, [Seen("event", event) for event in events])
+
+
+def told() -> list[tuple[Any, ...]]:
+    return list(Event.objects.filter(kind="cluster").values_list("attempt", "subject_kind", "subject", "reason", "text", "count"))
+
+
+def test_an_event_is_kept_with_all_that_it_says(made: Made) -> None:
+    event = made.event(made.pod("master"), "Failed\x1b[31m", "no\x00 luck", type="Warning", firstTimestamp="2098-01-01T00:00:00Z", count=3)
+    assert tell(made, event) == 1
+    row = Event.objects.get(kind="cluster")
+    assert (row.reason, row.text, row.is_warning, row.source) == ("Failed", "no luck", True, "kubelet")
+    assert (row.subject_kind, row.subject, row.count) == ("Pod", "train1-master-0", 3)
+    assert row.first_at == datetime(2098, 1, 1, tzinfo=UTC)
+
+
+def test_an_event_told_again_is_counted_and_not_repeated(made: Made) -> None:
+    once = made.event(made.pod("master"), "BackOff", "back-off", count=1)
+    often = made.event(made.pod("master"), "BackOff", "back-off", series={"count": 7, "lastObservedTime": LATER})
+    assert [tell(made, once), tell(made, once, often), tell(made, often), tell(made, once)] == [1, 1, 0, 0]
+    row = Event.objects.get(kind="cluster")
+    assert (row.count, row.at) == (7, datetime(2099, 1, 1, 0, 0, 30, tzinfo=UTC))
+
+
+def test_what_the_cluster_forgets_stays(made: Made) -> None:
+    event = made.event(made.pod("master"), "Started", "")
+    tell(made, event)
+    assert journal.observed(made.workload.cluster_id, gone("event", event)) == 0
+    assert len(told()) == 1
+
+
+SUBJECTS = {
+    "the job": ("PyTorchJob", lambda made: made.job()),
+    "its PodGroup": ("PodGroup", lambda made: made.group()),
+    "a pod that is known": ("Pod", lambda made: made.pod("master")),
+    "a pod that is not known yet": ("Pod", lambda made: made.pod("worker", 1)),
+}
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_it_finds_its_workload_by(made: Made, subject: str) -> None:
+    kind, make = SUBJECTS[subject]
+    assert tell(made, made.event(make(made), "Happened", "", kind=kind)) == 1
+
+
+def test_events_come_before_anything_else_is_known(cast: Cast) -> None:
+    made = Made(journal.opened(a_spec(cast.team_a, "early"), project=cast.team_a, by=None))
+    subjects = [("PyTorchJob", made.job()), ("PodGroup", made.group()), ("Pod", made.pod("worker", 0))]
+    tell(made, *(made.event(subject, "Early", "", kind=kind, uid=kind) for kind, subject in subjects))
+    assert {row[1] for row in told()} == {"PyTorchJob", "PodGroup", "Pod"}
+
+
+def foreign(made: Made, what: str) -> Object:
+    event = made.event(made.pod("master"), "Happened", "")
+    about = event["involvedObject"]
+    match what:
+        case "of another namespace":
+            about["namespace"] = "muster-team-b"
+        case "about another kind of the same name":
+            about |= {"kind": "Service", "name": "train1"}
+        case "about a pod of no workload":
+            about |= {"name": "notebook-0", "uid": "else"}
+        case "about the job of a namesake":
+            about |= {"kind": "PyTorchJob", "name": "train1", "uid": "else"}
+        case "from before the workload was opened":
+            about["uid"] = "else"
+            event["lastTimestamp"] = "2020-01-01T00:00:00Z"
+        case "without a uid":
+            del event["metadata"]["uid"]
+        case "without a time":
+            del event["lastTimestamp"]
+    return event
+
+
+FOREIGN = [
+    "of another namespace",
+    "about another kind of the same name",
+    "about a pod of no workload",
+    "about the job of a namesake",
+    "from before the workload was opened",
+    "without a uid",
+    "without a time",
+]
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_it_is_left_out(made: Made, what: str) -> None:
+    assert (tell(made, foreign(made, what)), told()) == (0, [])
+
+
+def test_an_event_belongs_to_the_attempt_of_its_pod_or_job(made: Made) -> None:
+    journal.observed(made.workload.cluster_id, jobs(made.job(condition("Failed"))))
+    journal.asked_to_run(made.workload.pk, None)
+    second = Made(Workload.objects.get())
+    journal.observed(made.workload.cluster_id, jobs(second.job(condition("Created"))))
+    subjects = [made.pod("master"), second.pod("worker", 0), made.job(), second.job()]
+    kinds = ["Pod", "Pod", "PyTorchJob", "PyTorchJob"]
+    tell(
+        made,
+        *(made.event(each, "Happened", "", kind=kind, uid=f"e{n}") for n, (each, kind) in enumerate(zip(subjects, kinds, strict=True))),
+    )
+    assert sorted(row[0] for row in told()) == [1, 1, 2, 2]
+
+
+def test_late_events_of_a_deleted_workload_do_not_fall_to_its_namesake(cast: Cast, made: Made) -> None:
+    journal.asked_to_delete(made.workload.pk, None)
+    journal.released(made.workload.pk)
+    journal.opened(a_spec(cast.team_a), project=cast.team_a, by=None)
+    tell(made, made.event(made.pod("master"), "Killing", ""), made.event(made.job(), "Deleted", "", kind="PyTorchJob", uid="e2"))
+    assert set(Event.objects.filter(kind="cluster").values_list("workload", flat=True)) == {made.workload.pk}
+
+
+def test_within_its_second_an_event_comes_when_it_was_heard(made: Made) -> None:
+    before = Event.objects.latest("at").at
+    tell(made, made.event(made.pod("master"), "Now", "", lastTimestamp=before.replace(microsecond=0).isoformat()))
+    assert before <= Event.objects.get(kind="cluster").at <= before.replace(microsecond=999_999)

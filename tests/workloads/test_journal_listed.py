@@ -1,0 +1,192 @@
+"""A complete listing also tells what is gone; however objects are told before it, after it the rows are as the cluster is."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.cast import Cast, a_spec
+from tests.workloads.cluster_objects import Made, gone, jobs, pods
+from tests.workloads.objects import Object, condition
+from workloads import journal
+from workloads.journal import Seen
+from workloads.models import Pod, Position, Workload
+
+LONG_AFTER = datetime(2100, 1, 1, tzinfo=UTC)
+BEFORE = datetime(2026, 11, 21, tzinfo=UTC)
+CREATED = condition("Created")
+
+
+@pytest.fixture
+def made(cast: Cast) -> Made:
+    found = Made(journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob))
+    journal.observed(
+        cast.cluster.pk, [*jobs(found.job(CREATED)), *pods(found.pod("master"), found.pod("worker", 0), found.pod("worker", 1))]
+    )
+    return found
+
+
+def listed(made: Made, kind: Any, *objects: Object, began: datetime = LONG_AFTER, **more: Any) -> int:
+    return journal.listed(made.workload.cluster_id, kind, objects, began, **more)
+
+
+def there() -> list[str]:
+    return sorted(Pod.objects.filter(vanished_at=None).values_list("name", flat=True))
+
+
+def test_what_a_listing_lacks_has_vanished(made: Made) -> None:
+    assert listed(made, "pod", made.pod("master")) == 1
+    assert there() == ["train1-master-0"]
+    assert Workload.objects.get().status == "Degraded"
+
+
+def test_a_listing_without_news_changes_nothing(made: Made) -> None:
+    objects = list(Pod.objects.values_list("data", flat=True))
+    position = Position.objects.get().value
+    assert listed(made, "pod", *objects) == 0
+    assert Position.objects.get().value == position
+
+
+def test_what_was_made_after_the_listing_began_has_not_vanished(made: Made) -> None:
+    assert listed(made, "pod", began=BEFORE) == listed(made, "job", began=BEFORE) == 0
+    assert len(there()) == 3
+
+
+def test_what_is_newer_than_the_listings_version_has_not_vanished(made: Made) -> None:
+    versions = sorted(int(version) for version in Pod.objects.values_list("version", flat=True))
+    assert listed(made, "pod", began=BEFORE, version=str(versions[1])) == 1
+    assert len(there()) == 1
+
+
+def test_what_cannot_be_read_is_still_there(made: Made) -> None:
+    stubs = [{"metadata": {"uid": uid}} for uid in Pod.objects.values_list("uid", flat=True)]
+    assert listed(made, "pod", *stubs) == 0
+    assert len(there()) == 3
+
+
+def test_a_listing_of_one_kind_of_jobs_says_nothing_of_the_others(made: Made) -> None:
+    assert listed(made, "job", of=("Job",)) == 0
+    assert listed(made, "job", of=("PyTorchJob",)) == 1
+    assert Workload.objects.get().status == "Stopped"
+
+
+def test_batch_jobs_are_known_though_lists_do_not_name_them(cast: Cast) -> None:
+    made = Made(journal.opened(a_spec(cast.team_a, "solo"), project=cast.team_a, by=None))
+    job = made.batch(condition("Complete"), succeeded=1)
+    del job["kind"]
+    listed(made, "job", job, of=("Job",))
+    assert (Workload.objects.get().status, Workload.objects.get().ended) == ("Completed", "1 succeeded")
+
+
+def test_a_pod_group_that_a_listing_lacks_is_forgotten(made: Made) -> None:
+    group = made.group("OverLimit", "full")
+    listed(made, "podgroup", group)
+    assert Workload.objects.get().pod_group
+    listed(made, "podgroup")
+    assert Workload.objects.get().pod_group is None
+
+
+def test_one_workload_is_reconciled_from_fresh_reads(made: Made) -> None:
+    assert journal.reconciled(made.workload.pk, made.job(CREATED), [made.pod("master")], made.group(), began=LONG_AFTER)
+    assert (there(), Workload.objects.get().status) == (["train1-master-0"], "Degraded")
+    assert journal.reconciled(made.workload.pk, None, [], None, began=LONG_AFTER)
+    assert (there(), Workload.objects.get().status, Workload.objects.get().pod_group) == ([], "Stopped", None)
+
+
+def test_stopping_what_never_reached_the_cluster_ends_when_reconciled(cast: Cast) -> None:
+    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=None)
+    journal.asked_to_stop(workload.pk, None)
+    assert journal.reconciled(workload.pk, None, [], None, began=timezone.now())
+    assert Workload.objects.get().status == "Stopped"
+
+
+def test_what_is_younger_than_the_reads_is_not_missed(made: Made) -> None:
+    assert not journal.reconciled(made.workload.pk, None, [], None, began=BEFORE + timedelta(milliseconds=500))
+
+
+ROLES = (("master", 0), ("worker", 0), ("worker", 1))
+
+
+class Cluster:
+    """One workload's objects as they change; every change is a frame."""
+
+    def __init__(self, made: Made) -> None:
+        self.made = made
+        self.job: Object | None = made.job(CREATED)
+        self.pods: dict[int, Object] = {}
+        self.group: Object | None = None
+        self.tries = 0
+        self.ended = False
+        self.frames: list[Seen] = jobs(self.job)
+
+    def change(self, what: str, which: int) -> None:
+        match what:
+            case "job" if self.job is not None and which < 2:
+                self.ended = self.ended or which == 1
+                self.job = self.made.job(condition("Succeeded") if self.ended else CREATED)
+                self.frames += jobs(self.job)
+            case "job" if self.job is not None:
+                self.frames += gone("job", self.made.job(CREATED))
+                self.job = None
+            case "group":
+                self.group = self.made.group("OverLimit", f"full {which}")
+                self.frames.append(Seen("podgroup", self.group))
+            case "gone" if which in self.pods:
+                self.frames += gone("pod", self._pod("ended", which))
+                del self.pods[which]
+            case "queued" | "starting" | "pod" | "ended":
+                if which not in self.pods:
+                    self.tries += 1
+                self.pods[which] = self._pod(what, which)
+                self.frames += pods(self.pods[which])
+
+    def _pod(self, what: str, which: int) -> Object:
+        known = self.pods.get(which)
+        pod: Object = getattr(self.made, what)(*ROLES[which], tries=self.tries)
+        if known is not None:
+            pod["metadata"]["uid"] = known["metadata"]["uid"]
+        return pod
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["job", "queued", "starting", "pod", "ended", "gone", "group"]), st.integers(0, 2)), max_size=14),
+    st.data(),
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_is_told_before_a_listing_after_it_the_rows_are_as_the_cluster_is(
+    cast: Cast, changes: list[tuple[str, int]], data: Any
+) -> None:
+    name = f"w{Workload.objects.count()}"
+    cluster = Cluster(Made(journal.opened(a_spec(cast.team_a, name), project=cast.team_a, by=None)))
+    for what, which in changes:
+        cluster.change(what, which)
+    told = data.draw(st.lists(st.sampled_from(cluster.frames), max_size=30))
+    while told:
+        size = data.draw(st.integers(1, 8))
+        journal.observed(cast.cluster.pk, told[:size])
+        told = told[size:]
+    for kind, objects in (("job", [cluster.job]), ("podgroup", [cluster.group]), ("pod", list(cluster.pods.values()))):
+        journal.listed(cast.cluster.pk, kind, [each for each in objects if each], LONG_AFTER)  # type: ignore[arg-type]
+    check(Workload.objects.get(name=name), cluster)
+
+
+def check(row: Workload, cluster: Cluster) -> None:
+    found = {pod.uid: (pod.phase, pod.node, pod.version) for pod in row.pods.filter(vanished_at=None)}
+    wanted = {}
+    for pod in cluster.pods.values():
+        version = pod["metadata"]["resourceVersion"]
+        wanted[pod["metadata"]["uid"]] = (pod["status"]["phase"], pod["spec"].get("nodeName", ""), version)
+    assert found == wanted
+    assert (row.job is None) == (cluster.job is None)
+    if cluster.job is not None:
+        assert row.job["metadata"]["resourceVersion"] == cluster.job["metadata"]["resourceVersion"]  # type: ignore[index]
+        assert (row.status == "Completed") == cluster.ended
+    else:
+        assert row.status in ("Stopped", "Completed") or not row.job_uid
+    assert row.running_pods == sum(pod["status"]["phase"] == "Running" for pod in cluster.pods.values())
+    moves = [(event.old, event.new) for event in row.events.exclude(new="")]
+    assert [new for _, new in moves][:-1] == [old for old, _ in moves][1:]
+    assert moves[-1][1] == row.status

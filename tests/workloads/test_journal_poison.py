@@ -1,0 +1,179 @@
+"""Objects come from strangers: whatever one of them is, it stops nothing else, and what is stored is bounded and fit for the database."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.cast import Cast, a_spec
+from tests.workloads.cluster_objects import Made, jobs, pods
+from tests.workloads.objects import condition
+from workloads import journal
+from workloads.journal import Seen, rows
+from workloads.models import Event, Pod, Workload
+from workloads.observed import KEPT_TEXT, slim, view
+from workloads.states import derive
+
+HUGE = "x" * 5_000_000
+ROLES = (("master", 0), ("worker", 0), ("worker", 1))
+
+
+@pytest.fixture
+def made(cast: Cast) -> Made:
+    found = Made(journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob))
+    journal.observed(cast.cluster.pk, jobs(found.job(condition("Created"))))
+    return found
+
+
+def put(path: str, value: Any) -> Any:
+    def change(obj: dict[str, Any]) -> None:
+        *way, last = path.split(".")
+        at = obj
+        for name in way:
+            at = at.setdefault(name, {})
+        at[last] = value
+
+    return change
+
+
+POISON = {
+    "everything huge": put("status.message", HUGE),
+    "a NUL in a text": put("status.message", "a\x00b"),
+    "a NUL in a name": put("status.reason", "\x00" * 9),
+    "half a surrogate pair": put("status.message", "\ud800"),
+    "a NUL in a key": put("metadata.labels.a\x00b", "c\x00d"),
+    "no metadata worth the name": put("metadata.labels", ["a", "b"]),
+    "a status that is a list": put("status", [1, 2]),
+    "conditions that are numbers": put("status.conditions", [1, 2, {"type": {}, "status": []}]),
+    "containers that are texts": put("spec.containers", ["a", {"name": ["x"], "image": 5}]),
+    "a phase far too long": put("status.phase", "P" * 400),
+    "a node that is an object": put("spec.nodeName", {"a": 1}),
+    "a node far too long": put("spec.nodeName", "n" * 9000),
+    "GPUs without end": put("metadata.annotations", {"gpu-fraction": "9e99", "gpu-fraction-num-devices": "9e99"}),
+    "GPUs that are none": put("metadata.annotations", {"gpu-fraction": {"a": []}}),
+    "numbers without end": put("status.deep", [10**400, math.inf, -math.inf, math.nan]),
+    "a hundred thousand entries": put("status.many", {str(number): "x" for number in range(100_000)}),
+    "a version far too long": put("metadata.resourceVersion", "9" * 500),
+    "times that are none": put("status.startTime", "tomorrow"),
+    "restarts without end": put("status.containerStatuses", [{"restartCount": 10**30, "state": "x"}, {"restartCount": -5}]),
+    "a uid far too long": put("metadata.uid", "u" * 900),
+    "owners that are texts": put("metadata.ownerReferences", ["a", {"controller": True, "uid": {}}]),
+}
+
+
+@pytest.mark.parametrize("what", POISON)
+def test_a_pod_with_this_stops_no_other(made: Made, what: str) -> None:
+    bad = made.pod("master")
+    POISON[what](bad)
+    journal.observed(made.workload.cluster_id, pods(bad, made.pod("worker", 0)))
+    assert Pod.objects.filter(name="train1-worker-0", phase="Running").exists()
+    assert all(len(json.dumps(pod.data)) < 4 * KEPT_TEXT for pod in Pod.objects.all())
+
+
+@pytest.mark.parametrize("what", POISON)
+def test_a_job_with_this_stops_no_pod(made: Made, what: str) -> None:
+    bad = made.job(condition("Created"))
+    POISON[what](bad)
+    journal.observed(made.workload.cluster_id, [*jobs(bad), *pods(made.pod("worker", 0))])
+    assert Pod.objects.filter(name="train1-worker-0", phase="Running").exists()
+
+
+EVENTS = {
+    "texts without end": {"message": HUGE, "reason": HUGE, "reportingComponent": HUGE},
+    "NUL bytes": {"message": "a\x00", "reason": "\x00", "reportingComponent": "\x00c"},
+    "a count without end": {"count": 10**40},
+    "a count below zero": {"count": -3},
+    "a time before all times": {"lastTimestamp": "0001-01-01T00:00:00+14:00"},
+    "types that are wrong": {"message": ["a"], "reason": {"b": 1}, "type": 7, "count": "many", "series": [], "source": "x"},
+    "a subject that is none": {"involvedObject": ["Pod"]},
+    "a namespace that is none": {"involvedObject": {"kind": "Pod", "name": "train1-master-0", "namespace": {}}},
+}
+
+
+@pytest.mark.parametrize("what", EVENTS)
+def test_an_event_with_this_stops_no_other(made: Made, what: str) -> None:
+    bad = made.event(made.pod("master"), "Bad", "", uid="bad") | EVENTS[what]
+    good = made.event(made.pod("master"), "Good", "", uid="good")
+    journal.observed(made.workload.cluster_id, [Seen("event", bad), Seen("event", good)])
+    assert Event.objects.filter(reason="Good").exists()
+    assert all(len(event.text) <= 1024 for event in Event.objects.all())
+
+
+NONSENSE: list[Any] = [None, 7, "x", [], {}, {"metadata": None}, {"metadata": {"uid": 5}}, {"spec": [], "status": 1}]
+
+
+@pytest.mark.parametrize("obj", NONSENSE)
+def test_what_is_no_object_is_left_out(made: Made, obj: Any) -> None:
+    kinds: list[Any] = ["job", "pod", "podgroup", "event"]
+    assert journal.observed(made.workload.cluster_id, [Seen(kind, obj) for kind in kinds]) == 0
+    journal.listed(made.workload.cluster_id, "event", [obj], made.workload.created_at)
+
+
+def test_a_batch_that_cannot_be_written_is_written_one_by_one(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that somebody wrote beside the journal fails its batch, and then only itself."""
+    other = Made(journal.opened(a_spec(made.workload.project, "other"), project=made.workload.project, by=None))
+    raced, real = str(made.workload.pk), rows.update
+
+    def update(model: Any, key: str, changes: Any) -> None:
+        if model is Workload and any(str(change.key) == raced for change in changes):
+            raise rows.Raced
+        real(model, key, changes)
+
+    monkeypatch.setattr(rows, "update", update)
+    assert journal.observed(made.workload.cluster_id, pods(made.pod("master"), other.pod("master"))) == 1
+    assert list(Pod.objects.values_list("workload__name", flat=True)) == ["other"]
+
+
+def test_a_row_that_is_not_as_it_was_read_is_not_written(made: Made) -> None:
+    key = made.workload.pk
+    with pytest.raises(rows.Raced):
+        rows.update(Workload, "id", [rows.Change(key, {"status": "Running", "attempt": 1}, {"status": "Failed"})])
+    with pytest.raises(rows.Raced):
+        rows.update(Workload, "id", [rows.Change(key, {"status": "Creating", "attempt": 2}, {"status": "Failed"})])
+    rows.update(Workload, "id", [rows.Change(key, {"status": "Creating", "attempt": 1}, {"status": "Failed"})])
+    assert Workload.objects.get().status == "Failed"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8) | st.sampled_from(["uid", "name", "labels"]), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+OBJECTS = st.fixed_dictionaries({}, optional=dict.fromkeys(("kind", "metadata", "spec", "status"), JSON))
+
+
+@given(OBJECTS)
+@settings(max_examples=200, deadline=None)
+def test_anything_at_all_can_be_slimmed_and_read(obj: Any) -> None:
+    slimmed = slim(obj)
+    assert b"\x00" not in json.dumps(slimmed, allow_nan=False, ensure_ascii=False).replace("\\u0000", "\x00").encode()
+    assert slim(slimmed) is slimmed
+    view(slimmed)
+    derive(slimmed, [slimmed])
+
+
+def test_slimming_keeps_what_is_read_and_nothing_else(made: Made) -> None:
+    pod = made.ended("worker", 1, code=1, end={"message": "Traceback"}, annotations={"gpu-fraction": "0.5", "last-applied": "x" * 9000})
+    pod["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {}}}]
+    pod["spec"] |= {"volumes": [{"name": "v"}], "nodeSelector": {"a": "b"}}
+    slimmed = slim(pod)
+    assert view(slimmed) == view(pod)
+    assert set(slimmed["spec"]) == {"containers", "nodeName", "nodeSelector"}
+    assert set(slimmed["metadata"]["annotations"]) == {"gpu-fraction"}
+    assert "managedFields" not in slimmed["metadata"]
+
+
+@given(st.sampled_from(["job", "pod", "podgroup", "event"]), OBJECTS)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_garbage_with_our_labels_never_fails_a_batch(made: Made, kind: Any, obj: Any) -> None:
+    dressed = made.pod("master")
+    metadata = obj.get("metadata") if isinstance(obj.get("metadata"), dict) else {}
+    dressed |= {name: value for name, value in obj.items() if name != "metadata"}
+    dressed["metadata"] = metadata | dressed["metadata"]
+    journal.observed(made.workload.cluster_id, [Seen(kind, dressed), *pods(made.pod("worker", 0))])
+    assert Pod.objects.filter(name="train1-worker-0").exists()

@@ -1,0 +1,140 @@
+"""Out of the cluster again: stopped, deleted, tidied up."""
+
+from typing import Any
+
+import pytest
+
+from clusters.kube import calls
+from clusters.kube.resources import JOBS, PODS
+from tests.cast import Cast
+from tests.conformance.api import eventually
+from tests.workloads.acting import QUICK, Acting
+from workloads import journal, logbook, manifests, tasks
+from workloads.models import Pod, Workload
+from workloads.specs import CleanPodPolicy, Lifecycle
+from workloads.states import Status
+
+Object = dict[str, Any]
+
+
+def running(acting: Acting, workload: Workload) -> Workload:
+    tasks.launch(str(workload.pk))
+    return acting.until(workload, Status.RUNNING)
+
+
+def completed(acting: Acting, **changes: Any) -> Workload:
+    workload = acting.submit_distributed(command=QUICK, **changes)
+    tasks.launch(str(workload.pk))
+    return acting.until(workload, Status.COMPLETED)
+
+
+def is_stopped(workload: Workload) -> bool:
+    return workload.status == Status.STOPPED
+
+
+@pytest.mark.parametrize("kind", ["submit", "submit_distributed"])
+def test_stop_frees_what_it_holds_and_keeps_the_row(acting: Acting, kind: str) -> None:
+    workload = running(acting, getattr(acting, kind)())
+    journal.asked_to_stop(workload.pk, acting.cast.bob)
+    acting.repeat(tasks.stop, workload, lambda: is_stopped(workload))
+    assert (acting.jobs(workload), acting.pods(workload)) == ([], [])
+    assert (workload.running_pods, workload.next_try_at, workload.tries) == (0, None, 0)
+    assert workload.released_at is None
+
+
+def test_a_workload_that_was_never_launched_stops(acting: Acting) -> None:
+    workload = acting.submit()
+    journal.asked_to_stop(workload.pk, None)
+    acting.repeat(tasks.stop, workload, lambda: is_stopped(workload))
+
+
+def test_a_workload_whose_job_nobody_has_seen_yet_stops(acting: Acting) -> None:
+    workload = acting.submit()
+    tasks.launch(str(workload.pk))
+    Workload.objects.filter(pk=workload.pk).update(job=None, job_uid="", status=Status.CREATING)
+    journal.asked_to_stop(workload.pk, None)
+    acting.repeat(tasks.stop, workload, lambda: is_stopped(workload))
+    assert acting.jobs(workload) == []
+
+
+def test_a_stopped_workload_runs_again(acting: Acting) -> None:
+    workload = running(acting, acting.submit())
+    journal.asked_to_stop(workload.pk, None)
+    acting.repeat(tasks.stop, workload, lambda: is_stopped(workload))
+    journal.asked_to_run(workload.pk, None)
+    assert running(acting, workload).attempt == 2
+
+
+def test_a_stop_that_comes_late_leaves_the_new_attempt_alone(acting: Acting) -> None:
+    workload = running(acting, acting.submit())
+    before = acting.jobs(workload)[0]["metadata"]["uid"]
+    tasks.stop(str(workload.pk))
+    tasks.remove(str(workload.pk))
+    assert acting.jobs(workload)[0]["metadata"]["uid"] == before
+
+
+def test_a_job_of_somebody_else_under_the_name_is_left_alone(acting: Acting) -> None:
+    workload = running(acting, acting.submit())
+    (job,) = acting.jobs(workload)
+    calls.patch(acting.client, JOBS, "train1", {"metadata": {"labels": {manifests.WORKLOAD: None}}}, namespace=job["metadata"]["namespace"])
+    journal.asked_to_delete(workload.pk, None)
+    tasks.remove(str(workload.pk))
+    assert calls.get(acting.client, JOBS, "train1", namespace=acting.project.namespace)["metadata"]["uid"] == job["metadata"]["uid"]
+
+
+def test_delete_releases_the_name_once_the_cluster_has_let_go(acting: Acting) -> None:
+    workload = running(acting, acting.submit())
+    journal.asked_to_delete(workload.pk, acting.cast.bob)
+    acting.repeat(tasks.remove, workload, lambda: workload.released_at)
+    assert (acting.jobs(workload), acting.pods(workload)) == ([], [])
+    assert running(acting, acting.submit("train1")).pk != workload.pk
+
+
+def test_an_ended_workload_is_deleted_after_its_logs_were_kept(acting: Acting) -> None:
+    workload = completed(acting)
+    journal.asked_to_delete(workload.pk, None)
+    tasks.remove(str(workload.pk))
+    workload.refresh_from_db()
+    assert workload.trouble == "Its logs are read to their end first."
+    assert acting.jobs(workload)
+    acting.logs_are_kept(workload)
+    acting.repeat(tasks.remove, workload, lambda: workload.released_at)
+
+
+def test_pods_left_without_their_job_are_removed_too(acting: Acting) -> None:
+    workload = running(acting, acting.submit())
+    namespace = acting.project.namespace
+    calls.delete(acting.client, JOBS, "train1", namespace=namespace, propagation="Orphan")
+    journal.asked_to_delete(workload.pk, None)
+    acting.repeat(tasks.remove, workload, lambda: workload.released_at)
+    assert acting.pods(workload) == []
+
+
+def test_a_cluster_that_does_not_answer_holds_a_deletion_up(cast: Cast) -> None:
+    workload = Acting(cast, None).submit()  # type: ignore[arg-type]
+    journal.asked_to_delete(workload.pk, None)
+    tasks.remove(str(workload.pk))
+    workload.refresh_from_db()
+    assert (workload.status, workload.released_at) == (Status.DELETING, None)
+    assert workload.trouble == "The cluster refuses connections."
+    assert workload.next_try_at is not None
+
+
+def test_under_the_policy_all_finished_pods_go_once_their_logs_are_kept(acting: Acting) -> None:
+    workload = completed(acting, lifecycle=Lifecycle(clean_pod_policy=CleanPodPolicy.ALL))
+    assert not logbook.is_kept(workload.pk)
+    tasks.tidy(str(workload.pk))
+    assert acting.pods(workload) != []
+    acting.logs_are_kept(workload)
+    tasks.tidy(str(workload.pk))
+    eventually(lambda: acting.pods(workload) == [])
+    # A pod younger than a second is not yet missed.
+    acting.repeat(lambda _: acting.poll(), workload, lambda: not Pod.objects.filter(workload=workload, vanished_at=None).exists())
+    assert workload.status == Status.COMPLETED
+
+
+def test_under_another_policy_finished_pods_stay(acting: Acting) -> None:
+    workload = completed(acting)
+    acting.logs_are_kept(workload)
+    tasks.tidy(str(workload.pk))
+    assert [pod for pod in acting.objects(workload, PODS) if "deletionTimestamp" not in pod["metadata"]]

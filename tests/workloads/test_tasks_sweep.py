@@ -1,0 +1,206 @@
+"""What was lost is found again: by the sweep of the database, by the poll of a cluster. And what is old goes."""
+
+import itertools
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.utils import timezone
+
+from clusters.kube import calls
+from clusters.kube.resources import JOBS, PYTORCHJOBS
+from clusters.models import Cluster
+from console.celery import app
+from tests.cast import Cast
+from tests.workloads.acting import QUICK, Acting
+from workloads import tasks
+from workloads.models import Desired, Draft, Event, Workload
+from workloads.specs import CleanPodPolicy, Lifecycle
+from workloads.states import LEAVING, RESTING, STARTING, Status
+from workloads.tasks import sweeping
+
+Asked = list[tuple[str, str]]
+
+
+@pytest.fixture
+def here(cast: Cast) -> Acting:
+    """Rows only: nothing is asked of the cluster."""
+    return Acting(cast, None)  # type: ignore[arg-type]
+
+
+def set_(workload: Workload, **values: Any) -> str:
+    Workload.objects.filter(pk=workload.pk).update(**values)
+    return str(workload.pk)
+
+
+def past(seconds: float = 1) -> Any:
+    return timezone.now() - timedelta(seconds=seconds)
+
+
+def test_a_submission_whose_message_was_lost_is_found_and_reaches_the_cluster(acting: Acting, asked: Asked) -> None:
+    workload = acting.submit()
+    tasks.sweep()
+    assert asked == []
+    set_(workload, next_try_at=past())
+    tasks.sweep()
+    assert asked == [("launch", str(workload.pk))]
+    tasks.launch(asked[0][1])
+    assert len(acting.jobs(workload)) == 1
+
+
+def test_a_step_that_was_just_asked_for_is_not_asked_for_again(here: Acting, asked: Asked) -> None:
+    workload = here.submit()
+    set_(workload, next_try_at=past())
+    tasks.sweep()
+    tasks.sweep()
+    assert asked == [("launch", str(workload.pk))]
+
+
+def test_what_is_due_is_either_asked_for_or_not_due_any_more(here: Acting, asked: Asked) -> None:
+    rows = {}
+    for number, (status, desired, job_uid) in enumerate(itertools.product(Status, Desired, ["", "u-1"])):
+        rows[set_(here.submit(f"train{number}"), status=status, desired=desired, job_uid=job_uid, next_try_at=past())] = (
+            status,
+            desired,
+            job_uid,
+        )
+    tasks.sweep()
+    expected = [(name, pk) for pk, row in rows.items() if (name := wanted(*row))]
+    assert sorted(asked) == sorted(expected)
+    due = Workload.objects.filter(next_try_at__isnull=False)
+    assert {str(each.pk) for each in due} == {pk for _, pk in expected}
+
+
+def wanted(status: Status, desired: Desired, job_uid: str) -> str:
+    if desired == Desired.DELETED:
+        return "remove"
+    if desired == Desired.STOPPED:
+        return "" if status in RESTING else "stop"
+    if status in STARTING and not job_uid:
+        return "launch"
+    return "reconcile" if status in STARTING | LEAVING else ""
+
+
+@pytest.mark.parametrize(("status", "desired"), [("Creating", "Running"), ("Stopping", "Stopped"), ("Deleting", "Deleted")])
+def test_a_workload_long_on_its_way_without_a_word_is_looked_at(here: Acting, asked: Asked, status: str, desired: str) -> None:
+    workload = here.submit()
+    set_(workload, status=status, desired=desired, next_try_at=None, status_at=past(61))
+    tasks.sweep()
+    assert len(asked) == 1
+
+
+def test_a_sweep_is_bounded_and_the_next_one_takes_the_next(here: Acting, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeping, "BATCH", 2)
+    for number in range(5):
+        set_(here.submit(f"train{number}"), next_try_at=past(10 - number))
+    for _ in range(4):
+        tasks.sweep()
+    assert len(asked) == len(set(asked)) == 5
+
+
+def test_workloads_of_a_silent_cluster_wait_and_the_cluster_is_asked(here: Acting, asked: Asked) -> None:
+    workload = here.submit()
+    set_(workload, next_try_at=past())
+    Cluster.objects.update(unreachable_since=past())
+    tasks.sweep()
+    assert asked == [("heartbeat", str(here.cast.cluster.pk))]
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "goes"), [("Completed", 61, True), ("Failed", 61, True), ("Completed", 59, False), ("Stopped", 99, False)]
+)
+def test_an_ended_workload_is_deleted_when_its_time_is_up(here: Acting, asked: Asked, status: str, seconds: int, goes: bool) -> None:
+    workload = here.submit(lifecycle=Lifecycle(auto_delete_seconds=60))
+    set_(workload, status=status, ended_at=past(seconds), next_try_at=None)
+    tasks.sweep()
+    workload.refresh_from_db()
+    assert (workload.status == Status.DELETING) is goes
+    assert asked == ([("remove", str(workload.pk))] if goes else [])
+
+
+def test_the_poll_finds_what_an_overtaken_launch_left(acting: Acting, asked: Asked) -> None:
+    workload = acting.submit()
+    tasks.launch(str(workload.pk))
+    set_(workload, status=Status.STOPPED, desired=Desired.STOPPED, job=None, job_uid="", next_try_at=None)
+    acting.poll()
+    assert ("stop", str(workload.pk)) in asked
+    acting.repeat(tasks.stop, workload, lambda: not acting.jobs(workload))
+    assert workload.status == Status.STOPPED
+
+
+def test_the_poll_asks_for_finished_pods_to_be_removed_where_that_is_wanted(acting: Acting, asked: Asked) -> None:
+    wanted = acting.submit_distributed("all", QUICK, lifecycle=Lifecycle(clean_pod_policy=CleanPodPolicy.ALL))
+    other = acting.submit_distributed("none", QUICK)
+    for workload in (wanted, other):
+        tasks.launch(str(workload.pk))
+        acting.until(workload, Status.COMPLETED)
+    acting.poll()
+    assert {each for each in asked if each[0] == "tidy"} == {("tidy", str(wanted.pk))}
+
+
+def test_a_job_deleted_behind_our_back_is_noticed_by_poll_and_by_looking(acting: Acting) -> None:
+    looks = {"polled": acting.poll, "looked": None}
+    for name, look in looks.items():
+        workload = acting.submit_distributed(name)
+        tasks.launch(str(workload.pk))
+        acting.until(workload, Status.RUNNING)
+        calls.delete(acting.client, PYTORCHJOBS, name, namespace=acting.project.namespace)
+        acting.repeat((lambda _, look=look: look()) if look else tasks.reconcile, workload, lambda w=workload: w.status == Status.STOPPED)
+        assert "not by Muster" in workload.reason
+
+
+def test_looking_at_a_workload_brings_its_rows_up_to_date(acting: Acting) -> None:
+    workload = acting.submit()
+    tasks.launch(str(workload.pk))
+    acting.repeat(tasks.reconcile, workload, lambda: workload.status == Status.RUNNING)
+    assert workload.pods.count() == workload.running_pods == 1
+
+
+def test_looking_too_early_misses_nothing(acting: Acting) -> None:
+    workload = acting.submit()
+    tasks.reconcile(str(workload.pk))
+    workload.refresh_from_db()
+    assert workload.status == Status.CREATING
+
+
+def test_a_poll_of_a_cluster_that_does_not_answer_is_recorded_on_its_row(here: Acting) -> None:
+    here.poll()
+    here.cast.cluster.refresh_from_db()
+    assert here.cast.cluster.unreachable_since is not None
+
+
+def test_only_clusters_that_answer_are_polled(here: Acting, asked: Asked) -> None:
+    tasks.poll_all()
+    Cluster.objects.update(unreachable_since=timezone.now())
+    tasks.poll_all()
+    assert asked == [("poll", str(here.cast.cluster.pk))]
+
+
+def test_what_is_old_goes_and_the_rest_stays(here: Acting) -> None:
+    old, young, active = here.submit("old"), here.submit("young"), here.submit("active")
+    for workload, days in ((old, 15), (young, 13)):
+        set_(workload, status=Status.DELETING, released_at=timezone.now() - timedelta(days=days))
+    Event.objects.update(at=timezone.now() - timedelta(days=91))
+    drafts = [Draft.objects.create(user=here.cast.bob) for _ in range(2)]
+    Draft.objects.filter(pk=drafts[0].pk).update(updated_at=timezone.now() - timedelta(days=8))
+    tasks.retain()
+    assert set(Workload.objects.all()) == {young, active}
+    assert {event.workload for event in Event.objects.all()} == {active}
+    assert list(Draft.objects.all()) == [drafts[1]]
+
+
+def test_the_clock_asks_for_steps_that_there_are_and_its_messages_do_not_pile_up() -> None:
+    assert {entry["task"] for entry in app.conf.beat_schedule.values()} <= set(app.tasks)
+    assert app.conf.beat_schedule["workloads.tasks.sweeping.sweep"]["schedule"].total_seconds() == settings.OPTIONS.sweep_seconds
+    for entry in app.conf.beat_schedule.values():
+        assert entry["options"]["expires"] <= entry["schedule"].total_seconds()
+
+
+def test_the_kinds_of_jobs_are_told_apart_by_name(acting: Acting) -> None:
+    ours = [acting.submit("single", QUICK), acting.submit_distributed("several", QUICK)]
+    for workload, resource in zip(ours, itertools.chain([JOBS], [PYTORCHJOBS]), strict=True):
+        tasks.launch(str(workload.pk))
+        assert acting.objects(workload, resource)
+    for workload in ours:
+        acting.until(workload, Status.COMPLETED)

@@ -1,0 +1,115 @@
+"""Which process follows which cluster: a lease in the cluster's row, renewed while its holder lives."""
+
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.db import DatabaseError, InterfaceError, connections
+from django.db.models import Q
+from django.utils import timezone
+
+from clusters.models import Cluster
+from console.encryption import Unreadable
+from workloads.following.cluster import Following
+
+log = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=10)
+"""After which another process may follow a cluster whose follower is silent."""
+TICK = 2.0
+"""Seconds between two looks at the clusters, and two renewals of a lease."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """A cluster that this process follows."""
+
+    kubeconfig: str
+    following: Following
+    renewed: float = field(default_factory=time.monotonic)
+
+
+class Follower:
+    """Follows every cluster whose lease this process can get, until it is stopped. `holder` names the process in the lease."""
+
+    def __init__(self, holder: str = "") -> None:
+        self.holder = (holder or f"{socket.gethostname()[:30]}-{os.getpid()}-{uuid.uuid4().hex[:8]}")[:64]
+        self._held: dict[uuid.UUID, _Held] = {}
+
+    @property
+    def followed(self) -> set[uuid.UUID]:
+        """The clusters that are followed now."""
+        return set(self._held)
+
+    def run(self, stop: threading.Event) -> None:
+        """Until `stop`; then everything is ended and the leases are given back."""
+        try:
+            while not stop.is_set():
+                self.tick()
+                stop.wait(TICK)
+        finally:
+            self._release(list(self._held))
+            connections.close_all()
+
+    def tick(self) -> None:
+        """Renew what is held, take what is free, and let go of what is gone or has other credentials now."""
+        try:
+            rows = set(Cluster.objects.values_list("pk", flat=True))
+            for cluster_id in rows:
+                self._look_after(cluster_id)
+        except (DatabaseError, InterfaceError) as error:
+            log.warning("the leases cannot be renewed: %s", error)
+            connections.close_all()
+            late = [pk for pk, held in self._held.items() if time.monotonic() - held.renewed > LEASE.total_seconds()]
+            self._end(late)
+            return
+        self._end([pk for pk in self._held if pk not in rows])
+
+    def _look_after(self, cluster_id: uuid.UUID) -> None:
+        try:
+            kubeconfig = Cluster.objects.filter(pk=cluster_id).values_list("kubeconfig", flat=True).first()
+        except Unreadable as error:
+            log.error("cluster %s cannot be followed: %s", cluster_id, error)
+            kubeconfig = None
+        held = self._held.get(cluster_id)
+        if kubeconfig is None:
+            self._end([cluster_id])
+            return
+        if held is not None and held.kubeconfig != kubeconfig:
+            self._end([cluster_id])
+            held = None
+        if not self._lease(cluster_id):
+            self._end([cluster_id])
+            return
+        if held is not None:
+            held.renewed = time.monotonic()
+            return
+        log.info("following cluster %s", cluster_id)
+        self._held[cluster_id] = _Held(kubeconfig, Following(cluster_id))
+        self._held[cluster_id].following.start()
+
+    def _lease(self, cluster_id: uuid.UUID) -> bool:
+        """Take or renew the lease; False while another process has it."""
+        now = timezone.now()
+        free = Q(followed_by=self.holder) | Q(followed_until=None) | Q(followed_until__lt=now)
+        return Cluster.objects.filter(free, pk=cluster_id).update(followed_by=self.holder, followed_until=now + LEASE) == 1
+
+    def _end(self, cluster_ids: Sequence[uuid.UUID]) -> None:
+        ending = [self._held.pop(pk).following for pk in cluster_ids if pk in self._held]
+        for following in ending:
+            following.stop()
+        for following in ending:
+            following.join()
+
+    def _release(self, cluster_ids: Sequence[uuid.UUID]) -> None:
+        self._end(cluster_ids)
+        try:
+            Cluster.objects.filter(pk__in=cluster_ids, followed_by=self.holder).update(followed_by="", followed_until=None)
+        except (DatabaseError, InterfaceError) as error:
+            log.warning("the leases run out by themselves: %s", error)

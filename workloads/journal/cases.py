@@ -1,0 +1,87 @@
+"""The workloads that a batch concerns, as they are and as they will be."""
+
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import F, Q
+from django.utils import timezone
+
+from workloads.journal.seeing import Thing
+from workloads.journal.telling import Told
+from workloads.models import Attempt, Pod, Workload
+from workloads.observed import Object
+
+LATE = timedelta(hours=2)
+"""For so long the events about a workload that the cluster has let go of still find it: the cluster keeps events for an hour."""
+
+
+@dataclass(slots=True)
+class Case:
+    """One workload: its row and pods as they were read, and what becomes of them."""
+
+    workload: Workload
+    namespace: str
+    pods: dict[str, Pod] = field(default_factory=dict)
+    """By uid: those that are there, of all attempts, and those that the batch speaks of."""
+    job_uids: dict[str, int] = field(default_factory=dict)
+    """Its attempts by the uids of their jobs; filled where the batch speaks of something by name."""
+    to: dict[str, Any] = field(default_factory=dict)
+    """New values of the workload's fields."""
+    written: set[str] = field(default_factory=set)
+    """The uids of the pods whose rows changed."""
+    touched: bool = False
+    """Whether anything changed from which the status may follow."""
+    news: bool = False
+    """Whether anything changed that a page could show."""
+
+    def __getitem__(self, name: str) -> Any:
+        """A field of the workload as it will be."""
+        return self.to[name] if name in self.to else getattr(self.workload, name)
+
+    def become(self, **values: Any) -> None:
+        """Set fields; what is so already is no change."""
+        for name, value in values.items():
+            if self[name] != value:
+                self.to[name] = value
+
+    def live(self) -> list[Pod]:
+        """The pods of the current attempt that are there."""
+        return [pod for pod in self.pods.values() if pod.attempt == self.workload.attempt and pod.vanished_at is None]
+
+    @property
+    def job(self) -> Object | None:
+        found: Object | None = self["job"]
+        return found
+
+
+def load(cluster_id: uuid.UUID, things: Sequence[Thing], told: Sequence[Told], look: Collection[uuid.UUID]) -> dict[uuid.UUID, Case]:
+    """The cases of all that these may concern, by id, in three queries however many there are."""
+    ids = {thing.workload for thing in things if thing.workload is not None} | set(look)
+    names = {(thing.namespace, thing.name) for thing in things if thing.workload is None}
+    names |= {(each.namespace, name) for each in told for name in each.names}
+    cases = {row.pk: Case(row, row.namespace) for row in _rows(cluster_id, ids, names)}
+    if not cases:
+        return {}
+    uids = {thing.uid for thing in things if thing.kind == "pod"} | {each.subject_uid for each in told}
+    for pod in Pod.objects.filter(Q(vanished_at=None) | Q(uid__in=uids), workload__in=list(cases)):
+        cases[pod.workload_id].pods[pod.uid] = pod
+    if names:
+        attempts = Attempt.objects.filter(workload__in=list(cases)).exclude(job_uid="")
+        for workload_id, number, uid in attempts.values_list("workload", "number", "job_uid"):
+            cases[workload_id].job_uids[uid] = number
+    return cases
+
+
+def _rows(cluster_id: uuid.UUID, ids: Collection[uuid.UUID], names: Collection[tuple[str, str]]) -> list[Any]:
+    wanted = Q(pk__in=ids)
+    if names:
+        recent = Q(released_at=None) | Q(released_at__gte=timezone.now() - LATE)
+        namespaces = {namespace for namespace, _ in names}
+        wanted |= Q(name__in={name for _, name in names}, project__namespace__in=namespaces) & recent
+    elif not ids:
+        return []
+    found = Workload.objects.filter(wanted, cluster=cluster_id).annotate(namespace=F("project__namespace"))
+    return list(found.defer("spec", "trouble").order_by())

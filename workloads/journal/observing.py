@@ -1,0 +1,160 @@
+"""What is seen in a cluster, one by one or as a complete listing: batches, and what a poisonous object may not do to them."""
+
+import itertools
+import logging
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from django.db import InterfaceError, OperationalError
+from django.db.models.fields.json import KT
+from django.utils import timezone
+
+from workloads.journal import seeing, telling
+from workloads.journal.folding import fold
+from workloads.journal.seeing import Kind, Seen, Thing
+from workloads.journal.telling import Told
+from workloads.journal.turns import turn
+from workloads.models import Pod, Workload
+from workloads.observed import Object
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+BATCH = 200
+GRANULE = timedelta(seconds=1)
+"""The cluster's times of creation are whole seconds, rounded down."""
+READING = timedelta(seconds=10)
+"""How long the reads before `reconciled` may have taken where the caller does not say when they began."""
+
+
+def observed(cluster_id: uuid.UUID, seen: Sequence[Seen]) -> int:
+    """Take in what was seen, in any order and however often. The answer is how many workloads changed.
+
+    What is known already, older than what is known, garbage, or somebody else's changes nothing, and an object that cannot be written
+    is logged and keeps no other from being so. Raises OperationalError when the database cannot be reached: ask again.
+    """
+    told = list(telling.read(seen))
+    return len(_taken_in(cluster_id, [*seeing.things(seen), *told]))
+
+
+def listed(
+    cluster_id: uuid.UUID, kind: Kind, objects: Iterable[Object], began: datetime, *, version: str = "", of: Iterable[str] = ()
+) -> int:
+    """Take in a complete listing of one kind: what we know beside it has vanished. The answer is how many workloads changed.
+
+    The listing was asked for at `began`, and `version` is its resource version, if known: what may have been made after it does not
+    count as vanished. A listing of "job" is of every kind of jobs, unless `of` names those that it is of (PyTorchJob, Job). Events
+    never vanish.
+    """
+    known = {each.uid: each for each in _known(cluster_id, kind, frozenset(of))}
+    there: set[str] = set()
+    count = 0
+    for batch in _batches(objects, BATCH):
+        uids = [seeing.uid_of(each) for each in batch]
+        there.update(uids)
+        fresh = [Seen(kind, each) for each, uid in zip(batch, uids, strict=True) if not _is_known(known.get(uid), each)]
+        count += observed(cluster_id, fresh) if fresh else 0
+    gone = [each.thing for uid, each in known.items() if uid not in there and each.is_before(began, version)]
+    return count + sum(len(_taken_in(cluster_id, batch)) for batch in _batches(gone, BATCH))
+
+
+def reconciled(
+    workload_id: uuid.UUID, job: Object | None, pods: Sequence[Object], pod_group: Object | None, *, began: datetime | None = None
+) -> bool:
+    """Take in all that the cluster has of one workload, read just now, since `began`. Whether anything changed."""
+    row = Workload.objects.only("cluster").get(pk=workload_id)
+    since = began or timezone.now() - READING
+    seen = [Seen("job", job)] if job else []
+    seen += [Seen("pod", pod) for pod in pods]
+    seen += [Seen("podgroup", pod_group)] if pod_group else []
+    there = {seeing.uid_of(each.object) for each in seen}
+    gone = [
+        each.thing
+        for kind in ("job", "pod", "podgroup")
+        for each in _known(row.cluster_id, kind, frozenset(), workload_id)
+        if each.uid not in there and each.is_before(since, "")
+    ]
+    changed = _taken_in(row.cluster_id, [*seeing.things(seen), *gone])
+    with turn() as mine:
+        changed |= fold(mine, row.cluster_id, [], look=[workload_id])
+    return bool(changed)
+
+
+class _Known:
+    """What is known of one object: enough to tell whether a listing has news of it, or lacks it."""
+
+    __slots__ = ("created_at", "thing", "uid", "version")
+
+    def __init__(self, kind: Kind, workload: uuid.UUID, attempt: int, uid: str, version: str, created_at: datetime | None) -> None:
+        self.uid = uid
+        self.version = version
+        self.created_at = created_at
+        self.thing = Thing(kind, uid, gone=True, workload=workload, attempt=attempt)
+
+    def is_before(self, began: datetime, version: str) -> bool:
+        """Whether a listing asked for then, or of that version, would hold it if it still existed."""
+        mine, theirs = seeing.order(self.version), seeing.order(version)
+        if mine is not None and theirs is not None:
+            return mine <= theirs
+        return self.created_at is None or self.created_at + GRANULE <= began
+
+
+def _is_known(known: _Known | None, obj: Object) -> bool:
+    return known is not None and known.version != "" and known.version == seeing.version_of(obj)
+
+
+def _known(cluster_id: uuid.UUID, kind: Kind, of: frozenset[str], workload_id: uuid.UUID | None = None) -> Iterator[_Known]:
+    """What we take for being in the cluster."""
+    if kind == "event":
+        return
+    if kind == "pod":
+        pods = Pod.objects.filter(workload__cluster=cluster_id, vanished_at=None).order_by()
+        pods = pods.filter(workload=workload_id) if workload_id else pods
+        for workload, attempt, uid, version, created_at in pods.values_list("workload", "attempt", "uid", "version", "created_at"):
+            yield _Known(kind, workload, attempt, uid, version, created_at)
+        return
+    column = "job" if kind == "job" else "pod_group"
+    rows = Workload.objects.filter(cluster=cluster_id, released_at=None, **{f"{column}__isnull": False}).order_by()
+    rows = rows.filter(pk=workload_id) if workload_id else rows
+    fields = ("kind", "metadata__uid", "metadata__resourceVersion", "metadata__creationTimestamp")
+    texts = {f"at_{name}": KT(f"{column}__{name}") for name in fields}
+    for workload, attempt, what, uid, version, created_at in rows.annotate(**texts).values_list("pk", "attempt", *texts):
+        if not of or what in of:
+            yield _Known(kind, workload, attempt, uid or "", version or "", telling.moment(created_at))
+
+
+def _taken_in(cluster_id: uuid.UUID, parts: Sequence[Thing | Told]) -> set[uuid.UUID]:
+    changed: set[uuid.UUID] = set()
+    for batch in _batches(parts, BATCH):
+        changed |= _folded(cluster_id, batch)
+    return changed
+
+
+def _folded(cluster_id: uuid.UUID, parts: Sequence[Thing | Told]) -> set[uuid.UUID]:
+    things = [each for each in parts if isinstance(each, Thing)]
+    told = [each for each in parts if isinstance(each, Told)]
+    if not parts:
+        return set()
+    try:
+        with turn() as mine:
+            return fold(mine, cluster_id, things, told)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:  # what is in an object of the cluster's, and what it makes of the code, is not ours to foresee
+        if len(parts) == 1:
+            log.exception("a %s could not be taken in and is left out", _named(parts[0]))
+            return set()
+        log.warning("a batch of %d could not be taken in and is done one by one", len(parts))
+        return set().union(*(_folded(cluster_id, [each]) for each in parts))
+
+
+def _named(part: Thing | Told) -> str:
+    return f"{part.kind} {part.uid} {part.name!r}" if isinstance(part, Thing) else f"event {part.uid} about {part.subject!r}"
+
+
+def _batches(parts: Iterable[T], size: int) -> Iterator[list[T]]:
+    rest = iter(parts)
+    while batch := list(itertools.islice(rest, size)):
+        yield batch

@@ -1,0 +1,99 @@
+"""Brings an installation up to date: database, first administrator, built-in assets, and the embedded cluster's row."""
+
+import secrets
+import time
+from argparse import ArgumentParser
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, OperationalError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from clusters import actions, provision
+from clusters.models import Cluster
+from environments import builtin
+from projects.models import Department, Project, User
+
+ADMINISTRATOR = "admin"
+LOCALKUBE = "localkube"
+DEPARTMENT = "research"
+PROJECTS = ("team-a", "team-b")
+QUOTA = Decimal(2)
+CLUSTER_SECONDS = 120.0
+
+
+class Command(BaseCommand):
+    help = "Migrates the database and makes what a new installation starts with. Safe to run again."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--localkube", metavar="KUBECONFIG", type=Path, help="register the embedded cluster, once it has written this")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            migrate()
+            builtin.ensure()
+            if told := first_administrator(settings.OPTIONS.admin_password):
+                self.stdout.write(told)
+            if options["localkube"]:
+                register(kubeconfig(options["localkube"], CLUSTER_SECONDS))
+        except OperationalError as error:
+            raise CommandError(f"The database does not answer, or not as it should: {error}") from error
+        except DatabaseError as error:
+            raise CommandError(f"The database could not be brought up to date: {error}") from error
+
+
+def migrate() -> None:
+    """Apply what is outstanding. Raises CommandError for a database that a later release has made."""
+    executor = MigrationExecutor(connection)
+    known = executor.loader.disk_migrations or {}
+    ours = {app for app, _ in known}
+    if unknown := sorted(f"{app}.{name}" for app, name in executor.loader.applied_migrations if app in ours and (app, name) not in known):
+        raise CommandError(
+            f"The database is of a later release: it has {', '.join(unknown)}, which this one does not know. "
+            "Run that release, or restore the backup from before the upgrade."
+        )
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        call_command("migrate", interactive=False, verbosity=0)
+
+
+def first_administrator(password: str) -> str:
+    """Make the administrator where there is nobody yet; how to sign in, with the password if it was made here."""
+    if User.objects.filter(is_superuser=True).exists():
+        return ""
+    chosen = password or secrets.token_urlsafe(15)
+    User.objects.create_superuser(ADMINISTRATOR, password=chosen)
+    if password:
+        return f"Sign in as {ADMINISTRATOR} with the password of MUSTER_ADMIN_PASSWORD."
+    return f"Sign in as {ADMINISTRATOR} with the password {chosen}  (shown only this once)"
+
+
+def kubeconfig(file: Path, within: float) -> str:
+    """The kubeconfig that the embedded cluster writes when it serves. Raises CommandError when it does not come."""
+    until = time.monotonic() + within
+    while not file.exists():
+        if time.monotonic() > until:
+            raise CommandError(f"The embedded cluster has not written {file} within {within:g} s.")
+        time.sleep(0.05)
+    return file.read_text()
+
+
+def register(text: str) -> None:
+    """The embedded cluster's row, with the address it has now, and in a new installation a department and projects on it."""
+    # Credentials that a lost key encrypted are of no interest: new ones stand in their place.
+    cluster = Cluster.objects.filter(name=LOCALKUBE).defer("kubeconfig").first()
+    if cluster is None:
+        cluster = actions.register(LOCALKUBE, text, is_local=True)
+    else:
+        actions.reconnect(cluster, text)
+    if not Project.objects.exists():
+        department, _ = Department.objects.get_or_create(name=DEPARTMENT)
+        for name in PROJECTS:
+            Project.objects.create(
+                name=name, department=department, cluster=cluster, namespace=f"muster-{name}", queue=name, gpu_quota=QUOTA
+            )
+    for project in Project.objects.filter(cluster=cluster).select_related("cluster", "department"):
+        provision.project(project)

@@ -1,0 +1,41 @@
+"""The steps of a workload's life in its cluster, and beat's table of those that come by the clock. Each may run twice, late or never."""
+
+from datetime import timedelta
+
+from django.conf import settings
+
+from clusters.tasks import heartbeat, heartbeats, provision
+from console.celery import app
+from workloads.tasks.ending import remove, stop, tidy
+from workloads.tasks.launching import launch
+from workloads.tasks.looking import reconcile
+from workloads.tasks.polling import poll, poll_all
+from workloads.tasks.retaining import retain
+from workloads.tasks.sweeping import sweep
+
+__all__ = [
+    "heartbeat",
+    "heartbeats",
+    "launch",
+    "poll",
+    "poll_all",
+    "provision",
+    "reconcile",
+    "remove",
+    "retain",
+    "stop",
+    "sweep",
+    "tidy",
+]
+
+_EVERY = {
+    "workloads.tasks.sweeping.sweep": settings.OPTIONS.sweep_seconds,
+    "workloads.tasks.polling.poll_all": settings.OPTIONS.poll_seconds,
+    "clusters.tasks.heartbeats": 30,
+    "workloads.tasks.retaining.retain": 3600,
+}
+
+# A message that no worker took in time is worth nothing: the next one asks for the same.
+app.conf.beat_schedule = {
+    name: {"task": name, "schedule": timedelta(seconds=seconds), "options": {"expires": seconds}} for name, seconds in _EVERY.items()
+}

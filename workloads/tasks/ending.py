@@ -1,0 +1,100 @@
+"""The steps that take a workload's objects out of its cluster: to stop it, to delete it, and to remove pods that have done their work."""
+
+import logging
+from functools import partial
+
+from django.utils import timezone
+
+from clusters import connections
+from clusters.kube.client import Client
+from clusters.kube.errors import KubeError, Rejected
+from clusters.kube.resources import PODS
+from console.celery import Step, step
+from workloads import journal, logbook
+from workloads.models import Desired, Workload
+from workloads.specs import CleanPodPolicy
+from workloads.states import TERMINAL, Status
+from workloads.tasks import objects
+from workloads.tasks.trying import Later, attempted, found, refusal
+
+log = logging.getLogger(__name__)
+
+AGAIN = 1.0
+"""Seconds until one looks again whether everything is gone."""
+
+
+@step
+def stop(workload_id: str) -> None:
+    """Wanted stopped, and Stopping -> nothing of it is in the cluster, and it is Stopped; until then it is looked at again and again.
+
+    Found Stopped, what an overtaken launch left is removed. One that ended before it was stopped keeps its job and its end.
+    """
+    workload = found(workload_id)
+    if workload is not None and workload.desired == Desired.STOPPED and workload.status not in TERMINAL:
+        _attempted(stop, workload)
+
+
+@step
+def remove(workload_id: str) -> None:
+    """Wanted deleted -> nothing of it is in the cluster, and it is Deleted, its name free; until then it is looked at again and again.
+
+    Found released, what an overtaken launch left is removed.
+    """
+    workload = found(workload_id)
+    if workload is not None and workload.desired == Desired.DELETED:
+        _attempted(remove, workload)
+
+
+@step
+def tidy(workload_id: str) -> None:
+    """Completed or Failed with the policy All, and its logs kept -> its finished pods are removed too. Else nothing is done."""
+    workload = found(workload_id)
+    if workload is not None and is_to_be_tidied(workload) and logbook.is_kept(workload.pk):
+        try:
+            _tidy(connections.client(workload.cluster), workload)
+        except KubeError as error:
+            log.warning("the finished pods of workload %s could not be removed: %s; the next poll tries again", workload.pk, error.message)
+
+
+def is_to_be_tidied(workload: Workload) -> bool:
+    policy = (workload.spec.get("lifecycle") or {}).get("clean_pod_policy")
+    return workload.status in TERMINAL and policy == CleanPodPolicy.ALL
+
+
+def _attempted(which: Step, workload: Workload) -> None:
+    try:
+        attempted(which, workload, partial(_end, workload))
+    except Rejected as error:
+        # Who may create may usually delete: an administrator has to see to it, and then it works.
+        journal.delayed(workload.pk, refusal(error), 60)
+
+
+def _end(workload: Workload, client: Client) -> None:
+    began = timezone.now()
+    left = objects.clear(client, workload)
+    if left:
+        raise Later(left, AGAIN)
+    if not workload.job_uid and not workload.tries:
+        # A launch that was already under way when this was asked for may still have its request on the wire.
+        raise Later("It is looked at once more, for a launch may have been under way.", AGAIN)
+    if not _is_still_wanted(workload):
+        return
+    if workload.desired == Desired.DELETED:
+        journal.released(workload.pk)
+    elif workload.status == Status.STOPPING:
+        journal.reconciled(workload.pk, None, [], None, began=began)
+        if Workload.objects.filter(pk=workload.pk, status=Status.STOPPING).exists():
+            # Its job may be so young that, by the cluster's clock, it may yet have been made after one looked.
+            raise Later("It is looked at once more, for a launch may have been under way.", AGAIN)
+
+
+def _is_still_wanted(workload: Workload) -> bool:
+    now = Workload.objects.filter(pk=workload.pk).values_list("desired", "attempt", "released_at").first()
+    return now == (workload.desired, workload.attempt, None)
+
+
+def _tidy(client: Client, workload: Workload) -> None:
+    for pod in objects.all_of(client, PODS, workload):
+        finished = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        if finished and objects.attempt_of(pod) == workload.attempt and not objects.is_going(pod):
+            objects.delete(client, PODS, pod)

@@ -1,0 +1,40 @@
+"""What is kept no longer than it is wanted: workloads that were deleted, events, forms that nobody came back to, logs."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from console.celery import step
+from workloads import logbook
+from workloads.models import Draft, Event, Workload
+from workloads.states import RESTING, Status
+
+DRAFTS = timedelta(days=7)
+BATCH = 500
+"""Rows of a transaction: writers wait no longer than it takes to delete so many, and what hangs on them."""
+BATCHES = 100
+"""Of each sort in one turn; what is left is for the next hour."""
+
+
+@step
+def retain() -> None:
+    """Whatever there is -> without what has been kept as long as the settings say."""
+    now, options = timezone.now(), settings.OPTIONS
+    # Their files first: a row that is gone cannot say where its log lies.
+    logbook.retain()
+    _delete(Workload.objects.filter(released_at__lt=now - timedelta(days=options.deleted_days)))
+    at_rest = [*RESTING, Status.DELETING]
+    _delete(Event.objects.filter(at__lt=now - timedelta(days=options.history_days), workload__status__in=at_rest))
+    _delete(Draft.objects.filter(updated_at__lt=now - DRAFTS))
+
+
+def _delete(rows: models.QuerySet[Any]) -> None:
+    for _ in range(BATCHES):
+        ids: Iterable[Any] = list(rows.order_by().values_list("pk", flat=True)[:BATCH])
+        if not ids:
+            return
+        rows.model._default_manager.filter(pk__in=ids).delete()

@@ -1,0 +1,74 @@
+"""How a step deals with a cluster that does not do what it is asked: recorded, and tried again, later and later."""
+
+import random
+from collections.abc import Callable
+
+from clusters import connections
+from clusters.kube.client import Client
+from clusters.kube.errors import KubeError, Rejected, Unauthorized, Unavailable
+from clusters.tasks import heartbeat
+from console.celery import Step
+from workloads import journal
+from workloads.models import Workload
+
+FIRST = 1.0
+MOST = 60.0
+"""Seconds until a step is tried again: after its first failure, and at most."""
+TOLD = 5
+"""Causes of a refusal that are told."""
+
+
+class Later(Exception):
+    """The cluster is well, and it is not yet time; the text says what is waited for.
+
+    `seconds` until the next look; None for as long as after a failure.
+    """
+
+    def __init__(self, text: str, seconds: float | None = None) -> None:
+        super().__init__(text)
+        self.seconds = seconds
+
+
+def found(workload_id: str) -> Workload | None:
+    """The row as it is now, with its project and cluster; None when there is none any more."""
+    return Workload.objects.select_related("project__department", "cluster").filter(pk=workload_id).first()
+
+
+def attempted(step: Step, workload: Workload, work: Callable[[Client], None]) -> None:
+    """Do a step's work in the workload's cluster. Where it cannot be done now, its trouble is recorded and the step asked for again.
+
+    A cluster that is known to be silent is not asked: its heartbeat finds out when it is back, and then the sweep asks for the step.
+    Raises Rejected: what that means is the step's to say.
+    """
+    cluster = workload.cluster
+    if cluster.unreachable_since is not None:
+        journal.delayed(workload.pk, f"The cluster {cluster.name} cannot be reached: {cluster.trouble}.", backoff(workload.tries))
+        return
+    try:
+        work(connections.client(cluster))
+    except Later as wait:
+        _again(step, workload, str(wait), wait.seconds)
+    except Rejected:
+        raise
+    except KubeError as error:
+        asked = error.retry_after if isinstance(error, Unavailable) else None
+        _again(step, workload, f"{error.message[:1].upper()}{error.message[1:]}.", asked and min(asked, MOST))
+        if isinstance(error, Unavailable | Unauthorized):
+            heartbeat.soon(str(cluster.pk))
+
+
+def backoff(tries: int) -> float:
+    """Seconds to wait after so many failures, with chance in it, so that those who failed together do not come back together."""
+    return min(MOST, FIRST * 2.0 ** min(tries, 16)) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+
+
+def refusal(error: Rejected) -> str:
+    """What the cluster said against an object, for the person."""
+    causes = [f"{field}: {text}" for field, text in error.causes[:TOLD] if text not in error.message]
+    return " ".join(["The cluster refused it:", error.message, *causes])
+
+
+def _again(step: Step, workload: Workload, why: str, seconds: float | None) -> None:
+    wait = backoff(workload.tries) if seconds is None else seconds
+    journal.delayed(workload.pk, why, wait)
+    step.later(wait, str(workload.pk))
