@@ -1,0 +1,41 @@
+"""The API through Django's test client: who asks, and the answer as JSON."""
+
+import json
+from typing import Any
+
+from django.http import HttpResponse
+from django.test import Client
+
+from projects import tokens
+from projects.models import User
+from tests.cast import Cast
+
+API = "/api/v1"
+
+
+class Caller:
+    """Somebody with an access token, or with none."""
+
+    def __init__(self, user: User | None = None, token: str = "") -> None:
+        self.client = Client(raise_request_exception=True)
+        self.token = token or (tokens.issue(user)[0] if user else "")
+
+    def __call__(self, method: str, path: str, body: Any = None, status: int = 200, **headers: str) -> Any:
+        """The answer's JSON, which must come with this status. A body that is bytes is sent as it is."""
+        answer = self.raw(method, path, body, **headers)
+        assert answer.status_code == status, (answer.status_code, answer.content[:2000])
+        assert answer["Content-Type"] == "application/json"
+        return json.loads(answer.content)
+
+    def raw(self, method: str, path: str, body: Any = None, **headers: str) -> HttpResponse:
+        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        given = {"authorization": f"Bearer {self.token}"} if self.token else {}
+        answer = self.client.generic(method, API + path, data, "application/json", headers=given | headers)
+        assert isinstance(answer, HttpResponse)
+        return answer
+
+
+def a_body(cast: Cast, name: str = "train1", **spec: Any) -> dict[str, Any]:
+    """A submission to team-a."""
+    asked = {"image": "muster/allreduce", "distributedFramework": "PyTorch", "numWorkers": 2}
+    return {"name": name, "projectId": str(cast.team_a.pk), "clusterId": str(cast.cluster.pk), "spec": asked | spec}

@@ -1,0 +1,54 @@
+"""What holds for the whole API: every address asks for a token, and the description has all of them."""
+
+import re
+import warnings
+from collections.abc import Iterator
+
+import pytest
+from django.urls import URLPattern, URLResolver, get_resolver
+from drf_spectacular.drainage import GENERATOR_STATS
+from drf_spectacular.validation import validate_schema
+
+from projects.api.base import ApiView
+from tests.api.calling import Caller
+from tests.cast import Cast
+from workloads.api.about import description
+
+OPEN = {"api-token", "api-not-there"}
+
+
+def addresses(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterator[tuple[str, URLPattern]]:
+    for each in patterns:
+        path = before + str(each.pattern)
+        if isinstance(each, URLResolver):
+            yield from addresses(each.url_patterns, path)
+        elif path.startswith("api/v1/"):
+            yield re.sub("<uuid:[a-z_]+>", "9a6a3a54-56f6-4f37-9ba7-4cbb5d4d4f7e", re.sub("<str:[a-z_]+>", "x", path)), each
+
+
+ALL = list(addresses(get_resolver().url_patterns))
+
+
+@pytest.mark.parametrize(("path", "pattern"), ALL, ids=[str(pattern.name) for _, pattern in ALL])
+def test_every_address_is_a_view_of_the_api_and_asks_for_a_token(db: None, path: str, pattern: URLPattern) -> None:
+    assert issubclass(pattern.callback.cls, ApiView)  # type: ignore[attr-defined]
+    if pattern.name not in OPEN:
+        for method in ("GET", "POST", "DELETE"):
+            told = Caller()(method, f"/{path.removeprefix('api/v1/')}", status=401)
+            assert told["code"] == 401
+
+
+def test_the_description_is_valid_and_made_without_warnings() -> None:
+    GENERATOR_STATS.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        description.cache_clear()
+        validate_schema(description())
+    assert not GENERATOR_STATS
+
+
+def test_the_description_has_every_address(cast: Cast) -> None:
+    told = Caller(cast.bob)("GET", "/schema")["paths"]
+    hidden = {"api-schema", "api-not-there"}
+    assert len(told) == len([pattern for _, pattern in ALL if pattern.name not in hidden])
+    assert all(operation["description"] for path in told.values() for operation in path.values())

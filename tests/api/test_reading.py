@@ -1,0 +1,293 @@
+"""Bodies of the REST API as Specs, and what is wrong with them."""
+
+import contextlib
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from console.errors import Invalid
+from projects.models import Project
+from tests.workloads.submissions import ANY_SPEC, SMALL_FRACTION, one_pod, train1
+from workloads.api.reading import Submission, read
+from workloads.manifests.rest import as_rest
+from workloads.specs import (
+    INHERITED,
+    Architecture,
+    Configuration,
+    EmptyDir,
+    Environment,
+    Framework,
+    Gpus,
+    MasterChanges,
+    Priority,
+    Spec,
+    problems,
+)
+
+HERE = Project(name="team-a", namespace="team-a", queue="team-a")
+IDS = {"projectId": "1", "clusterId": "9a6a3a54-56f6-4f37-9ba7-4cbb5d4d4f7e"}
+TUTORIAL: dict[str, Any] = IDS | {
+    "name": "dist-train1",
+    "spec": {
+        "compute": {
+            "cpuCoreRequest": 0.1,
+            "gpuRequestType": "portion",
+            "cpuMemoryRequest": "100M",
+            "gpuDevicesRequest": 1,
+            "gpuPortionRequest": 0.1,
+        },
+        "image": "/kubeflow/pytorch-dist-mnist:latest",
+        "numWorkers": 2,
+        "distributedFramework": "PyTorch",
+    },
+}
+
+
+def distributed(**changes: Any) -> Submission:
+    """The tutorial's body with changes to its spec."""
+    return read(TUTORIAL | {"spec": TUTORIAL["spec"] | changes}, Architecture.DISTRIBUTED)
+
+
+def refusal(body: object, architecture: Architecture = Architecture.DISTRIBUTED) -> dict[str, str]:
+    """What is wrong with a body, by its fields."""
+    with pytest.raises(Invalid) as refused:
+        read(body, architecture)
+    return dict(refused.value.problems)
+
+
+def test_the_curl_of_the_tutorial_asks_for_a_master_and_two_workers() -> None:
+    spec = read(TUTORIAL, Architecture.DISTRIBUTED).for_project(HERE)
+    assert spec == train1(name="dist-train1")
+    assert (spec.pods, spec.totals.gpus, problems(spec)) == (3, Decimal("0.3"), ())
+    assert spec.setup.environment.image_reference == "kubeflow/pytorch-dist-mnist:latest"
+
+
+MASTER_OF_ITS_OWN = MasterChanges(image="muster/allreduce", gpus=Gpus(2), args=("--lead", "two words"), memory_request="")
+TABLE = [
+    train1(),
+    train1(configuration=Configuration.WORKERS_ONLY),
+    train1(master=MASTER_OF_ITS_OWN),
+    one_pod(),
+    one_pod(runs=8, parallelism=2),
+]
+
+
+@pytest.mark.parametrize("spec", TABLE, ids=range(len(TABLE)))
+def test_what_is_written_is_read_back(spec: Spec) -> None:
+    body = as_rest(spec, project_id="1", cluster_id="c")
+    assert read(body, spec.architecture).for_project(HERE) == spec
+
+
+def body_of(spec: Spec) -> dict[str, Any]:
+    """The body that asks for a spec, without the names of its volumes, which only count them."""
+    body = as_rest(spec, project_id="1", cluster_id="c")
+    for each in (body["spec"], body.get("masterSpec", {})):
+        for entry in (entry for entries in each.get("storage", {}).values() for entry in entries):
+            del entry["name"]
+    return body
+
+
+@given(ANY_SPEC)
+@settings(max_examples=100, deadline=None)
+def test_any_spec_is_read_back_as_what_asks_for_the_same(spec: Spec) -> None:
+    found = read(as_rest(spec, project_id="1", cluster_id="c"), spec.architecture).for_project(HERE)
+    assert body_of(replace(found, master=spec.master)) == body_of(spec)
+    masters = [replace(one_pod(), setup=each.master_setup) for each in (found, spec)]
+    assert body_of(masters[0]) == body_of(masters[1])
+    assert problems(found) == ()
+
+
+def test_the_master_is_as_the_workers_unless_it_is_described() -> None:
+    spec = read(TUTORIAL | {"masterSpec": {"image": "muster/allreduce"}}, Architecture.DISTRIBUTED).spec
+    assert spec.master_setup.environment == Environment("muster/allreduce")
+    assert spec.master_setup.compute.gpus == Gpus()
+    assert spec.master.command is INHERITED
+    assert distributed().spec.master_setup.compute == SMALL_FRACTION
+
+
+def test_null_is_as_good_as_missing() -> None:
+    nothing = dict.fromkeys(("command", "args", "storage", "tolerations", "security", "ports", "minReplicas", "priorityClass"))
+    assert distributed(**nothing).spec == distributed().spec
+
+
+def test_a_name_that_is_a_prefix_gets_a_random_end() -> None:
+    asked = read(TUTORIAL | {"useGivenNameAsPrefix": True}, Architecture.DISTRIBUTED)
+    names = {asked.for_project(HERE).name for _ in range(5)}
+    assert len(names) == 5
+    assert all(name.startswith("dist-train1-") and len(name) == len("dist-train1-") + 6 for name in names)
+
+
+def test_excluded_entries_are_left_out_and_places_still_right() -> None:
+    variables = [None, {"name": "A", "value": "1", "exclude": True}, {"name": "B", "value": "2"}, {"name": "", "value": "3"}]
+    asked = distributed(environmentVariables=variables)
+    assert [variable.name for variable in asked.spec.setup.environment.variables] == ["B", ""]
+    assert asked.findings.place_of("setup.environment.variables.1.name") == "spec.environmentVariables.3.name"
+
+
+def test_problems_are_told_with_the_names_of_the_body() -> None:
+    asked = distributed(
+        storage={"emptyDirVolume": [{"path": "/a"}], "nfs": [{"server": "s", "path": "e", "mountPath": "/b"}]},
+        compute={"gpuDevicesRequest": 1, "gpuPortionRequest": 3},
+        priorityClass="low",
+        backoffLimit=-1,
+        numWorkers=0,
+        environmentVariables=[{"name": "K", "secret": {"name": "UPPER", "key": "k"}}],
+    )
+    found = problems(asked.for_project(HERE))
+    told = asked.in_words_of_the_body(Invalid([(problem.field, problem.text) for problem in found]))
+    assert {field for field, _ in told.problems} == {
+        "spec.numWorkers",
+        "spec.backoffLimit",
+        "spec.compute.gpuPortionRequest",
+        "spec.storage.nfs.0.path",
+        "spec.environmentVariables.0.secret.name",
+    }
+
+
+def test_what_the_api_defaults_to_asks_for_nothing() -> None:
+    defaults = {"slotsPerWorker": 1, "sshAuthMountPath": "/root/.ssh", "stdin": False, "nodePools": ["default"], "category": "Training"}
+    assert distributed(**defaults).spec == distributed().spec
+
+
+def test_volumes_are_read_only_where_the_api_says_so_by_default() -> None:
+    storage = {
+        "hostPath": [{"path": "/data", "mountPath": "/a"}],
+        "pvc": [{"claimName": "c", "existingPvc": True, "path": "/b"}],
+        "emptyDirVolume": [{"path": "/c", "medium": "Memory", "writableByRank0Only": True}],
+    }
+    found = {volume.path: volume.access.value for volume in distributed(storage=storage).spec.setup.volumes}
+    assert found == {"/a": "read-only", "/b": "read-write", "/c": "rank-0-writes"}
+    assert any(isinstance(volume, EmptyDir) and volume.memory for volume in distributed(storage=storage).spec.setup.volumes)
+
+
+def test_choices_are_read() -> None:
+    spec = distributed(priorityClass="very-high", minReplicas=1, maxReplicas=4, distributedFramework="JAX").spec
+    assert (spec.lifecycle.priority, spec.elastic and spec.elastic.max_workers, spec.framework) == (Priority.VERY_HIGH, 4, Framework.JAX)
+
+
+UNSUPPORTED: dict[str, Any] = {
+    "annotations": 5,
+    "args": "'",
+    "autoDeletionTimeAfterCompletionSeconds": "1",
+    "backoffLimit": 1.5,
+    "category": "Build",
+    "cleanPodPolicy": "Some",
+    "command": ["a"],
+    "compute": [],
+    "createHomeDir": True,
+    "distributedFramework": "Torch",
+    "environmentVariables": {"A": 1},
+    "exposedUrls": [{"container": 1}],
+    "image": 5,
+    "imagePullPolicy": "Sometimes",
+    "imagePullSecrets": [5],
+    "labels": [["a"]],
+    "maxReplicas": True,
+    "minReplicas": 10**30,
+    "mpiLauncherCreationPolicy": "AtStartup",
+    "nodeAffinityRequired": {"nodeSelectorTerms": []},
+    "nodePools": ["fast"],
+    "nodeType": {},
+    "numWorkers": "2",
+    "podAffinity": {"type": "Required"},
+    "ports": [{"container": 80}],
+    "preemptibility": "maybe",
+    "priorityClass": "train",
+    "probes": {"readiness": {}},
+    "relatedUrls": [{"url": "u"}],
+    "restartPolicy": "never",
+    "security": {"uidGidSource": "fromIdpToken"},
+    "slotsPerWorker": 2,
+    "sshAuthMountPath": "/x",
+    "stdin": True,
+    "storage": {"git": [{"repository": "r"}]},
+    "terminateAfterPreemption": True,
+    "terminationGracePeriodSeconds": [],
+    "tolerations": "all",
+    "tty": 1,
+    "workingDir": 1,
+    "misspelled": 1,
+}
+
+
+@pytest.mark.parametrize("field", UNSUPPORTED)
+def test_what_cannot_be_heeded_is_refused_by_name(field: str) -> None:
+    found = refusal(TUTORIAL | {"spec": TUTORIAL["spec"] | {field: UNSUPPORTED[field]}})
+    assert any(place.startswith(f"spec.{field}") for place in found), found
+
+
+NESTED: list[tuple[str, dict[str, Any]]] = [
+    ("spec.compute.gpuPortionLimit", {"compute": {"gpuPortionRequest": 0.5, "gpuPortionLimit": 1}}),
+    ("spec.compute.gpuMemoryLimit", {"compute": {"gpuMemoryRequest": "1Gi", "gpuMemoryLimit": "2Gi"}}),
+    ("spec.compute.gpuPortionRequest", {"compute": {"gpuRequestType": "portion"}}),
+    ("spec.compute.gpuMemoryRequest", {"compute": {"gpuRequestType": "memory"}}),
+    ("spec.compute.cpuCoreRequest", {"compute": {"cpuCoreRequest": "1"}}),
+    ("spec.compute.cpuCoreLimit", {"compute": {"cpuCoreLimit": 1e300}}),
+    ("spec.compute.gpus", {"compute": {"gpus": 1}}),
+    ("spec.compute.extendedResources.0.amount", {"compute": {"extendedResources": [{"amount": "1"}]}}),
+    ("spec.imagePullSecrets.0.userCredential", {"imagePullSecrets": [{"name": "a", "userCredential": True}]}),
+    ("spec.environmentVariables.0.secret", {"environmentVariables": [{"name": "A", "value": "", "secret": {}}]}),
+    ("spec.environmentVariables.0.userCredential", {"environmentVariables": [{"name": "A", "userCredential": {"name": "x"}}]}),
+    ("spec.storage.pvc.0.existingPvc", {"storage": {"pvc": [{"path": "/a", "claimName": "a"}]}}),
+    ("spec.storage.pvc.0.claimInfo", {"storage": {"pvc": [{"existingPvc": True, "claimInfo": {"size": "1G"}}]}}),
+    ("spec.storage.emptyDirVolume.0.medium", {"storage": {"emptyDirVolume": [{"medium": "Disk"}]}}),
+    ("spec.storage.nfs.0.readOnly", {"storage": {"nfs": [{"readOnly": True, "writableByRank0Only": True}]}}),
+    ("spec.storage.hostPath.0.mountPropagation", {"storage": {"hostPath": [{"mountPropagation": "Both"}]}}),
+    ("spec.storage.secretVolume.0.defaultMode", {"storage": {"secretVolume": [{"defaultMode": "0888"}]}}),
+    ("spec.security.runAsUid", {"security": {"uidGidSource": "fromTheImage", "runAsUid": 1}}),
+    ("spec.security.seccompProfileType", {"security": {"seccompProfileType": "Localhost"}}),
+    ("spec.security.supplementalGroups", {"security": {"supplementalGroups": "1,x"}}),
+    ("spec.security.capabilities", {"security": {"capabilities": ["KILL", 1]}}),
+]
+
+
+@pytest.mark.parametrize(("field", "changes"), NESTED, ids=[field for field, _ in NESTED])
+def test_what_is_wrong_inside_is_refused_by_its_path(field: str, changes: dict[str, Any]) -> None:
+    assert field in refusal(TUTORIAL | {"spec": TUTORIAL["spec"] | changes})
+
+
+TOP: list[tuple[str, dict[str, Any]]] = [
+    ("projectId", {"projectId": None}),
+    ("clusterId", {"clusterId": 5}),
+    ("templateId", {"templateId": "x"}),
+    ("masterSpec", {"masterSpec": {"image": "a"}, "masterSpecSameAsWorker": True}),
+    ("masterSpec", {"masterSpecSameAsWorker": False}),
+    ("masterSpec.numWorkers", {"masterSpec": {"image": "a", "numWorkers": 1}}),
+    ("masterSpec.priorityClass", {"masterSpec": {"image": "a", "priorityClass": "low"}}),
+    ("noMaster", {"noMaster": True, "masterSpec": {"image": "a"}}),
+    ("useGivenNameAsPrefix", {"useGivenNameAsPrefix": "yes"}),
+    ("spec", {"spec": "all"}),
+]
+
+
+@pytest.mark.parametrize(("field", "changes"), TOP, ids=[f"{field}-{number}" for number, (field, _) in enumerate(TOP)])
+def test_what_is_wrong_above_the_spec_is_refused(field: str, changes: dict[str, Any]) -> None:
+    assert field in refusal(TUTORIAL | changes)
+
+
+@pytest.mark.parametrize("body", [None, [], "x", 5, True, {}])
+def test_a_body_that_is_no_submission_is_refused(body: object) -> None:
+    assert refusal(body)
+
+
+def test_a_standard_workload_has_no_fields_of_distributed_ones() -> None:
+    assert refusal(TUTORIAL, Architecture.STANDARD).keys() == {"spec.distributedFramework", "spec.numWorkers"}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=10,
+)
+FIELDS = st.sampled_from(sorted(UNSUPPORTED))
+
+
+@given(st.dictionaries(FIELDS, JSON, max_size=6), st.dictionaries(FIELDS, JSON, max_size=4), st.sampled_from(Architecture))
+@settings(max_examples=100, deadline=None)
+def test_whatever_comes_is_understood_or_refused(spec: dict[str, Any], master: dict[str, Any], architecture: Architecture) -> None:
+    with contextlib.suppress(Invalid):
+        problems(read(IDS | {"name": "x", "spec": spec, "masterSpec": master}, architecture).for_project(HERE))

@@ -1,0 +1,211 @@
+"""Submit, get, stop, run and delete over REST."""
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from projects.api.base import LARGEST_BODY
+from tests.api.calling import Caller, a_body
+from tests.api.test_reading import JSON, TUTORIAL
+from tests.cast import Cast, a_spec
+from workloads import actions, journal
+from workloads.models import Workload
+from workloads.specs import from_json
+from workloads.states import Status
+
+DISTRIBUTED, STANDARD = "/workloads/distributed", "/workloads/trainings"
+
+
+def ended(workload: Workload, status: Status = Status.STOPPED) -> None:
+    """As the journal leaves a workload that has come to rest."""
+    Workload.objects.filter(pk=workload.pk).update(status=status, ended_at=timezone.now())
+
+
+def test_the_tutorial_s_curl_opens_a_workload(cast: Cast) -> None:
+    ids = {"projectId": str(cast.team_a.pk), "clusterId": str(cast.cluster.pk)}
+    told = Caller(cast.bob)("POST", DISTRIBUTED, TUTORIAL | ids, 202)
+    workload = Workload.objects.get()
+    assert told["workloadId"] == str(workload.pk)
+    assert (told["name"], told["createdBy"], told["desiredPhase"], told["actualPhase"]) == ("dist-train1", "bob", "Running", "Creating")
+    assert from_json(workload.spec).pods == 3
+    assert told["spec"]["compute"]["gpuPortionRequest"] == 0.1
+
+
+def test_what_was_submitted_is_shown_as_it_was(cast: Cast) -> None:
+    bob, body = Caller(cast.bob), a_body(cast, command="python -c 'print(1)'", backoffLimit=0)
+    told = bob("POST", DISTRIBUTED, body, 202)
+    again = bob("GET", f"{DISTRIBUTED}/{told['workloadId']}")
+    assert again == told
+    assert again["spec"].items() >= body["spec"].items()
+
+
+def test_a_standard_workload_has_its_own_address(cast: Cast) -> None:
+    bob, body = Caller(cast.bob), a_body(cast) | {"spec": {"image": "python:3.12", "completions": 4, "parallelism": 2}}
+    told = bob("POST", STANDARD, body, 202)
+    assert bob("GET", f"{STANDARD}/{told['workloadId']}")["spec"]["completions"] == 4
+    bob("GET", f"{DISTRIBUTED}/{told['workloadId']}", status=404)
+    assert bob("GET", f"/workloads/{told['workloadId']}")["type"] == "Training"
+
+
+def test_stop_run_and_delete_are_accepted_and_asked_of_the_journal(cast: Cast) -> None:
+    bob = Caller(cast.bob)
+    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    one = f"{DISTRIBUTED}/{workload.pk}"
+    assert bob("POST", f"{one}/suspend", status=202) == {"code": 202, "message": "train1 is being stopped."}
+    assert bob("GET", one)["actualPhase"] == "Stopping"
+    assert "message" in bob("POST", f"{one}/resume", status=409)
+    ended(workload)
+    bob("POST", f"{one}/resume", status=202)
+    assert bob("GET", f"/workloads/{workload.pk}")["additionalFields"]["attempt"] == 2
+    bob("DELETE", one, status=202)
+    assert bob("GET", one).items() >= {"actualPhase": "Deleting", "desiredPhase": "Deleted"}.items()
+    bob("DELETE", one, status=202)
+
+
+def test_a_name_that_is_taken_is_409_and_opens_nothing(cast: Cast) -> None:
+    bob = Caller(cast.bob)
+    bob("POST", DISTRIBUTED, a_body(cast), 202)
+    refused = bob("POST", DISTRIBUTED, a_body(cast), 409)
+    assert "is free" in refused["message"]
+    assert refused["details"][0]["field"] == "name"
+    assert Workload.objects.count() == 1
+    bob("POST", DISTRIBUTED, a_body(cast) | {"useGivenNameAsPrefix": True}, 202)
+
+
+BAD: list[tuple[str, dict[str, Any]]] = [
+    ("name", {"name": "Train_1"}),
+    ("name", {"name": "a" * 51}),
+    ("projectId", {"projectId": "4711"}),
+    ("projectId", {"projectId": "x" * 100}),
+    ("projectId", {"projectId": "9" * 18}),
+    ("clusterId", {"clusterId": "elsewhere"}),
+    ("spec.image", {"spec": {"distributedFramework": "PyTorch"}}),
+    ("spec.distributedFramework", {"spec": {"image": "a"}}),
+    ("spec.distributedFramework", {"spec": {"image": "a", "distributedFramework": "MPI"}}),
+    ("spec.compute.cpuMemoryRequest", {"spec": {"image": "a", "distributedFramework": "PyTorch", "compute": {"cpuMemoryRequest": "1GB"}}}),
+    ("masterSpec.image", {"masterSpec": {"image": "not an image"}}),
+]
+
+
+@pytest.mark.parametrize(("field", "changes"), BAD, ids=[f"{field}-{number}" for number, (field, _) in enumerate(BAD)])
+def test_bad_input_is_400_with_the_field_and_opens_nothing(cast: Cast, field: str, changes: dict[str, Any]) -> None:
+    refused = Caller(cast.bob)("POST", DISTRIBUTED, a_body(cast) | changes, 400)
+    assert field in [each["field"] for each in refused["details"]]
+    assert not Workload.objects.exists()
+
+
+def test_a_framework_that_is_not_there_yet_is_refused_in_words(cast: Cast) -> None:
+    refused = Caller(cast.bob)("POST", DISTRIBUTED, a_body(cast, distributedFramework="JAX"), 400)
+    assert "JAX cannot be launched with this version of Muster yet; PyTorch can." in refused["message"]
+
+
+def test_a_project_of_others_reads_like_one_that_does_not_exist(cast: Cast) -> None:
+    mallory, hidden = Caller(cast.mallory), a_body(cast)
+    refused = [mallory("POST", DISTRIBUTED, hidden | {"projectId": each}, 400)["message"] for each in (str(cast.team_a.pk), "4711")]
+    assert refused[0].replace(f"project {cast.team_a.pk} ", "project 4711 ") == refused[1]
+
+
+def test_a_workload_of_others_reads_like_one_that_does_not_exist(cast: Cast) -> None:
+    mallory = Caller(cast.mallory)
+    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    for key in (workload.pk, uuid.uuid4()):
+        for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/suspend"), ("POST", "/resume")):
+            assert mallory(method, f"{DISTRIBUTED}/{key}{path}", status=404)["message"] == actions.NOT_THERE
+        for path in ("", "/pods", "/events", "/history"):
+            assert mallory("GET", f"/workloads/{key}{path}", status=404)["message"] == actions.NOT_THERE
+
+
+def test_a_viewer_looks_on(cast: Cast) -> None:
+    vera = Caller(cast.vera)
+    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    assert vera("GET", f"{DISTRIBUTED}/{workload.pk}")["name"] == "train1"
+    assert "ask its administrator" in vera("POST", DISTRIBUTED, a_body(cast, "other"), 403)["message"]
+    for method, path in (("DELETE", ""), ("POST", "/suspend"), ("POST", "/resume")):
+        vera(method, f"{DISTRIBUTED}/{workload.pk}{path}", status=403)
+    assert Workload.objects.get().status == Status.CREATING
+
+
+MALFORMED: list[bytes] = [
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b"5",
+    b'"text"',
+    b"\xff\xfe",
+    b'{"name": NaN}',
+    b'{"name": 1e999}',
+    b'{"name": "\\ud800"}',
+    b'{"name": "a\\u0000b"}',
+    b'{"\\u0000": 1}',
+    b'{"spec": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+    b"[" * 200_000,
+    b'{"spec": {"numWorkers": ' + b"9" * 5000 + b"}}",
+    b'{"spec": {"numWorkers": ' + b"9" * 400 + b"}}",
+]
+
+
+@pytest.mark.parametrize("body", MALFORMED, ids=range(len(MALFORMED)))
+def test_a_malformed_body_is_400(cast: Cast, body: bytes) -> None:
+    refused = Caller(cast.bob)("POST", DISTRIBUTED, body, 400)
+    assert refused["code"] == 400
+    assert refused["message"]
+
+
+def test_a_body_that_is_too_large_is_413_and_a_form_is_415(cast: Cast) -> None:
+    bob = Caller(cast.bob)
+    bob("POST", DISTRIBUTED, b" " * (LARGEST_BODY + 1), 413)
+    form = bob.client.post(f"/api/v1{DISTRIBUTED}", {"name": "x"}, headers={"authorization": f"Bearer {bob.token}"})
+    assert (form.status_code, form.json()["code"]) == (415, 415)
+
+
+@given(st.dictionaries(st.sampled_from(["name", "spec", "projectId", "masterSpec", "noMaster", "x"]), JSON, max_size=4), JSON)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_body_makes_it_fail(cast: Cast, changes: dict[str, Any], spec: Any) -> None:
+    body = a_body(cast) | ({"spec": {"image": "a", "distributedFramework": "PyTorch", "compute": spec, "storage": spec}} | changes)
+    answer = Caller(cast.bob).raw("POST", DISTRIBUTED, body)
+    assert answer.status_code in (202, 400, 409), answer.content
+
+
+def test_an_address_that_is_not_there_is_404_in_json(cast: Cast) -> None:
+    bob = Caller(cast.bob)
+    for path in ("/", "/nothing", "/workloads/", "/workloads/not-a-uuid", "/workloads/distributed/5", "/token/"):
+        assert bob("GET", path, status=404)["code"] == 404
+        assert Caller()("POST", path, {}, status=404)["code"] == 404
+    bob("PUT", "/workloads", {}, status=405)
+
+
+def test_submitting_takes_a_constant_number_of_queries(cast: Cast) -> None:
+    bob = Caller(cast.bob)
+    with CaptureQueriesContext(
+        connection,
+    ) as taken:
+        bob("POST", DISTRIBUTED, a_body(cast), 202)
+    assert len(taken) <= 20
+
+
+def test_many_are_changed_with_a_result_for_each(cast: Cast) -> None:
+    mine = [journal.opened(a_spec(cast.team_a, f"mine{n}"), project=cast.team_a, by=cast.bob) for n in range(3)]
+    theirs = journal.opened(a_spec(cast.team_b), project=cast.team_b, by=cast.mallory)
+    ended(mine[1], Status.COMPLETED)
+    ids = [*(str(each.pk) for each in mine), str(mine[0].pk), str(theirs.pk), str(uuid.uuid4()), "x"]
+    results = actions.bulk(ids, "stop", cast.bob)
+    assert [each.ok for each in results] == [True, False, True, False, False, False]
+    assert [each.text for each in results[3:]] == [actions.NOT_THERE] * 3
+    assert [each.name for each in results[:3]] == ["mine0", "mine1", "mine2"]
+    assert Workload.objects.get(pk=theirs.pk).status == Status.CREATING
+    assert timezone.now() - Workload.objects.get(pk=mine[0].pk).status_at < timedelta(minutes=1)
+
+
+def test_many_have_a_bound_and_a_known_action(cast: Cast) -> None:
+    for ids, action, field in (([str(n) for n in range(101)], "stop", "ids"), ([], "explode", "action")):
+        with pytest.raises(actions.UserError) as refused:
+            actions.bulk(ids, action, cast.bob)
+        assert refused.value.field == field

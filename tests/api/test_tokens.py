@@ -1,0 +1,207 @@
+"""`POST /api/v1/token`, and what opens the API."""
+
+import base64
+import json
+import time
+from typing import Any
+
+import jwt
+import pytest
+import time_machine
+from django.conf import settings
+from django.test import Client
+
+from projects import actions, throttle, tokens
+from projects.models import FailedSignIns, ServiceAccount
+from tests.api.calling import Caller
+from tests.cast import PASSWORD, Cast
+
+asking = Caller()
+
+
+@pytest.fixture
+def account(cast: Cast) -> tuple[ServiceAccount, str]:
+    return actions.create_service_account(cast.team_a, "ci", by=cast.alice)
+
+
+def of_bob(**changes: Any) -> dict[str, Any]:
+    return {"grantType": "password", "username": "bob", "password": PASSWORD} | changes
+
+
+@pytest.mark.parametrize(
+    ("grant", "names"),
+    [
+        ("app_token", ("AppId", "AppSecret")),
+        ("app_token", ("appID", "appSecret")),
+        ("client_credentials", ("clientID", "clientSecret")),
+        ("client_credentials", ("clientId", "CLIENTSECRET")),
+    ],
+)
+def test_a_service_account_gets_a_token_however_its_keys_are_spelled(
+    account: tuple[ServiceAccount, str], grant: str, names: tuple[str, str]
+) -> None:
+    found, secret = account
+    told = asking("POST", "/token", {"grantType": grant, names[0]: found.client_id, names[1]: secret})
+    assert told["expiresIn"] == settings.OPTIONS.token_seconds
+    assert [each["name"] for each in Caller(token=told["accessToken"])("GET", "/org-unit/projects")["projects"]] == ["team-a"]
+    found.refresh_from_db()
+    assert found.last_used_at is not None
+
+
+def test_a_person_gets_a_token_with_the_password(cast: Cast) -> None:
+    told = asking("POST", "/token", {"GrantType": "password", "userName": "bob", "PASSWORD": PASSWORD})
+    assert Caller(token=told["accessToken"])("GET", "/workloads") == {"workloads": []}
+
+
+def test_the_middle_of_a_token_is_standard_base64_with_a_numeric_end(cast: Cast) -> None:
+    for moment in range(0, 10_000_000, 99_991):
+        with time_machine.travel(1_800_000_000 + moment, tick=False):
+            middle = tokens.issue(cast.bob)[0].split(".")[1]
+            claims = json.loads(base64.b64decode(middle + "==", validate=False))
+            assert not set("-_") & set(middle)
+            assert claims["exp"] == time.time() + settings.OPTIONS.token_seconds
+
+
+WRONG: list[dict[str, Any]] = [
+    of_bob(password="wrong"),
+    of_bob(username="nobody"),
+    {"grantType": "app_token", "AppId": "sa-0", "AppSecret": "x"},
+]
+
+
+@pytest.mark.parametrize("body", WRONG, ids=range(len(WRONG)))
+def test_wrong_credentials_are_403_so_that_no_client_tries_them_again(cast: Cast, body: dict[str, Any]) -> None:
+    assert "not right" in asking("POST", "/token", body, 403)["message"]
+
+
+BAD: list[tuple[Any, str]] = [
+    ({}, "grantType"),
+    ([], "object"),
+    ({"grantType": "refresh_token"}, "not supported"),
+    ({"grantType": "password", "username": "bob"}, "password"),
+    ({"grantType": "password", "username": 5, "password": "x"}, "username"),
+    ({"grantType": "app_token", "AppId": "x"}, "clientSecret"),
+    (b"{", "JSON"),
+    (b"\xff", "JSON"),
+    (b'{"grantType": "password", "username": "a\\u0000", "password": "b"}', "null character"),
+    (b"[" * 100_000, "JSON|levels"),
+]
+
+
+@pytest.mark.parametrize(("body", "told"), BAD, ids=range(len(BAD)))
+def test_a_body_that_asks_for_no_token_is_400(db: None, body: Any, told: str) -> None:
+    assert any(word in asking("POST", "/token", body, 400)["message"] for word in told.split("|"))
+
+
+def test_a_new_password_ends_the_tokens_got_with_the_old_one(cast: Cast) -> None:
+    bob = Caller(cast.bob)
+    bob("GET", "/clusters")
+    cast.bob.set_password("another good password")
+    cast.bob.save()
+    assert "not valid" in bob("GET", "/clusters", status=401)["message"]
+
+
+def test_a_rotated_secret_ends_the_tokens_and_the_old_secret(account: tuple[ServiceAccount, str], cast: Cast) -> None:
+    found, secret = account
+    program = Caller(found.user)
+    program("GET", "/clusters")
+    new = actions.rotate_secret(found, cast.alice)
+    program("GET", "/clusters", status=401)
+    asking("POST", "/token", {"grantType": "app_token", "AppId": found.client_id, "AppSecret": secret}, 403)
+    asking("POST", "/token", {"grantType": "app_token", "AppId": found.client_id, "AppSecret": new})
+
+
+def test_a_deactivated_user_is_out(cast: Cast) -> None:
+    bob = Caller(cast.bob)
+    cast.bob.is_active = False
+    cast.bob.save()
+    bob("GET", "/clusters", status=401)
+    asking("POST", "/token", of_bob(), 403)
+
+
+def test_a_password_that_must_be_changed_gets_no_token(cast: Cast) -> None:
+    cast.bob.must_change_password = True
+    cast.bob.save()
+    assert "changed" in asking("POST", "/token", of_bob(), 403)["message"]
+
+
+def test_a_token_ends_with_its_time(cast: Cast) -> None:
+    with time_machine.travel(1_800_000_000) as clock:
+        bob = Caller(cast.bob)
+        bob("GET", "/clusters")
+        clock.shift(settings.OPTIONS.token_seconds + 1)
+        assert "expired" in bob("GET", "/clusters", status=401)["message"]
+
+
+def claims_of(cast: Cast) -> dict[str, Any]:
+    return jwt.decode(tokens.issue(cast.bob)[0], options={"verify_signature": False})
+
+
+def test_forged_tokens_do_not_open_it(cast: Cast) -> None:
+    good = claims_of(cast)
+    forged = [
+        "x",
+        "a.b.c",
+        "é",
+        "x" * 5000,
+        jwt.encode(good, "another key that is long enough for it", "HS256"),
+        jwt.encode(good, None, "none"),
+        tokens.issue(cast.bob)[0][:-3] + "AAA",
+    ]
+    for token in forged:
+        answer = Caller().raw("GET", "/clusters", authorization=f"Bearer {token}".encode().decode("latin-1"))
+        assert (answer.status_code, answer["WWW-Authenticate"]) == (401, 'Bearer realm="Muster"')
+
+
+def test_a_signed_in_browser_does_not_open_it(cast: Cast) -> None:
+    browser = Client()
+    browser.force_login(cast.alice)
+    for answer in (browser.get("/api/v1/clusters"), browser.post("/api/v1/workloads/distributed", {}, "application/json")):
+        assert (answer.status_code, answer.json()["code"]) == (401, 401)
+
+
+def test_guessing_has_to_wait_and_a_right_password_is_not_locked_out_for_good(cast: Cast) -> None:
+    with time_machine.travel(1_800_000_000, tick=False) as clock:
+        for _ in range(throttle.FREE_FOR_PERSON):
+            asking("POST", "/token", of_bob(password="guess"), 403)
+        answer = asking.raw("POST", "/token", of_bob())
+        assert (answer.status_code, answer["Retry-After"]) == (429, "2")
+        assert "Wait 2 seconds" in answer.content.decode()
+        clock.shift(2)
+        asking("POST", "/token", of_bob())
+        asking("POST", "/token", of_bob(password="guess"), 403)
+
+
+def test_the_wait_grows_to_its_bound_and_is_per_name_and_address(db: None) -> None:
+    waits = []
+    with time_machine.travel(1_800_000_000, tick=False) as clock:
+        for _ in range(throttle.FREE_FOR_PERSON):
+            throttle.attempt("bob", "10.0.0.1")
+        for _ in range(12):
+            with pytest.raises(throttle.TooMany) as refused:
+                throttle.attempt("Bob", "10.0.0.1")
+            waits.append(refused.value.wait)
+            clock.shift(waits[-1])
+            throttle.attempt("bob", "10.0.0.1")
+        throttle.attempt("vera", "10.0.0.1")
+    assert waits[:4] == [2, 4, 8, 16]
+    assert max(waits) == throttle.LONGEST_WAIT
+
+
+def test_an_address_that_tries_many_names_has_to_wait(cast: Cast) -> None:
+    with time_machine.travel(1_800_000_000, tick=False) as clock:
+        for number in range(throttle.FREE_FOR_ADDRESS):
+            throttle.attempt(f"name{number}", "10.0.0.1")
+        with pytest.raises(throttle.TooMany):
+            throttle.attempt("another", "10.0.0.1")
+        throttle.attempt("another", "10.0.0.2")
+        clock.shift(2 * throttle.FORGET.total_seconds())
+        throttle.attempt("another", "10.0.0.1")
+        assert FailedSignIns.objects.count() == 2
+
+
+def test_many_programs_behind_one_address_start_at_once(account: tuple[ServiceAccount, str]) -> None:
+    found, secret = account
+    for _ in range(150):
+        asking("POST", "/token", {"grantType": "app_token", "AppId": found.client_id, "AppSecret": secret})
+    assert not FailedSignIns.objects.filter(failures__gt=0).exists()

@@ -1,0 +1,103 @@
+"""Lists of the REST API: workloads and pods that one may see, filtered, sorted and by offset."""
+
+from django.db.models import Q
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from projects.api import filtering, schemas
+from projects.api.base import ApiView, Asked, listed
+from workloads.api import showing
+from workloads.api.descriptions import POD, WORKLOAD
+from workloads.models import Pod, Workload
+from workloads.specs import Architecture
+
+_TYPES = {"Distributed": Architecture.DISTRIBUTED.value, "Training": Architecture.STANDARD.value}
+
+WORKLOADS = {
+    "name": filtering.text("name"),
+    "type": filtering.exact("architecture", lambda value: _TYPES.get(value, ""), "Distributed or Training"),
+    "clusterId": filtering.uuid("cluster_id"),
+    "projectId": filtering.identity("project_id"),
+    "projectName": filtering.text("project__name"),
+    "departmentId": filtering.identity("project__department_id"),
+    "departmentName": filtering.text("project__department__name"),
+    "createdAt": filtering.moment("created_at"),
+    "deletedAt": filtering.moment("deleted_at"),
+    "completedAt": filtering.moment("ended_at"),
+    "phaseUpdatedAt": filtering.moment("status_at"),
+    "submittedBy": filtering.text("submitted_by__username"),
+    "phase": filtering.exact("status"),
+    "distributedFramework": filtering.exact("framework"),
+    "allocatedGPU": filtering.number("gpus_allocated"),
+    "preemptible": filtering.flag("preemptible"),
+    "priorityClassName": filtering.exact("priority"),
+}
+PODS = {
+    "name": filtering.text("name"),
+    "workloadId": filtering.uuid("workload_id"),
+    "workloadName": filtering.text("workload__name"),
+    "projectId": filtering.identity("workload__project_id"),
+    "projectName": filtering.text("workload__project__name"),
+    "clusterId": filtering.uuid("workload__cluster_id"),
+    "nodeName": filtering.text("node"),
+    "k8sPhase": filtering.exact("phase"),
+    "createdAt": filtering.moment("created_at"),
+    "completedAt": filtering.moment("ended_at"),
+}
+_DELETED = schemas.parameter("deleted", schemas.FLAG, "Those that are deleted, instead of those that are there.")
+
+
+class WorkloadsView(ApiView):
+    @extend_schema(
+        operation_id="list_workloads",
+        description="The workloads that you may see, the newest first unless sortBy says otherwise.",
+        parameters=[*schemas.list_parameters(WORKLOADS), _DELETED],
+        responses={200: schemas.answer(schemas.items("workloads", WORKLOAD))} | schemas.errors(400, 401),
+        tags=["workloads"],
+    )
+    def get(self, request: Request) -> Response:
+        asked = Asked(request)
+        rows = Workload.objects.visible_to(self.user).filter(released_at__isnull=not asked.flag("deleted"))
+        rows = filtering.narrowed(rows, asked, WORKLOADS)
+        if search := asked.text("search"):
+            named = Q(name__icontains=search) | Q(project__name__icontains=search)
+            rows = rows.filter(named | Q(submitted_by__username__icontains=search))
+        rows = filtering.ordered(rows, asked, WORKLOADS, ("-created_at", "-id"))
+        found, following = asked.page(rows.select_related("project__department", "submitted_by").defer("pod_group"))
+        return Response(listed("workloads", [showing.item(row) for row in found], following))
+
+
+class PodsView(ApiView):
+    @extend_schema(
+        operation_id="list_pods",
+        description="The pods of the workloads that you may see, the newest first unless sortBy says otherwise.",
+        parameters=[
+            *schemas.list_parameters(PODS),
+            _DELETED,
+            schemas.parameter("completed", schemas.words("true", "false", "all"), "Those that have ended, or have not; all by default."),
+            schemas.parameter("verbosity", schemas.words("brief", "full"), "full adds the names of workload and project."),
+        ],
+        responses={200: schemas.answer(schemas.items("pods", POD))} | schemas.errors(400, 401),
+        tags=["workloads"],
+    )
+    def get(self, request: Request) -> Response:
+        asked = Asked(request)
+        workloads = Workload.objects.visible_to(self.user)
+        rows = Pod.objects.filter(vanished_at__isnull=not asked.flag("deleted"))
+        if not self.user.is_superuser:
+            rows = rows.filter(workload__in=workloads)
+        completed = asked.choice("completed", ("all", "true", "false"))
+        if completed != "all":
+            rows = (
+                rows.filter(phase__in=("Succeeded", "Failed")) if completed == "true" else rows.exclude(phase__in=("Succeeded", "Failed"))
+            )
+        rows = filtering.narrowed(rows, asked, PODS)
+        if search := asked.text("search"):
+            rows = rows.filter(Q(name__icontains=search) | Q(workload__name__icontains=search))
+        rows = filtering.ordered(rows, asked, PODS, ("-pk",))
+        found, following = asked.page(
+            rows.select_related("workload__project").defer("workload__job", "workload__pod_group", "workload__spec")
+        )
+        full = asked.choice("verbosity", ("brief", "full")) == "full"
+        return Response(listed("pods", [showing.pod(row, full=full) for row in found], following))

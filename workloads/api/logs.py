@@ -1,0 +1,83 @@
+"""`GET /api/v1/workloads/{id}/pods/{name}/logs`: what a pod wrote, as plain text. An addition of Muster to the API."""
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+
+from asgiref.sync import sync_to_async
+from django.http import Http404, StreamingHttpResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.request import Request
+
+from projects.api import schemas
+from projects.api.base import ApiView, Asked
+from workloads import logbook
+from workloads.api.details import found
+from workloads.models import Log, Pod
+from workloads.observed import listed
+
+CHUNK = 256 << 10
+MOST_LINES = 10**9
+
+
+class LogsView(ApiView):
+    @extend_schema(
+        operation_id="get_pod_logs",
+        description="What a container wrote, as plain text, from the log that Muster keeps: also when the pod is gone.",
+        parameters=[
+            schemas.parameter("follow", schemas.FLAG, "Go on with what is written, until the container's run has ended."),
+            schemas.parameter("tailLines", schemas.WHOLE, "The last so many lines."),
+            schemas.parameter("sinceTime", schemas.MOMENT, "Lines written at this moment or later."),
+            schemas.parameter("previous", schemas.FLAG, "The run of the container before the newest one."),
+            schemas.parameter("container", schemas.TEXT, "The container; the first that is no init container where it is not given."),
+            schemas.parameter("timestamps", schemas.FLAG, "The moment before each line."),
+        ],
+        responses={(200, "text/plain"): OpenApiResponse(schemas.TEXT)} | schemas.errors(400, 401, 404),
+        tags=["workloads"],
+    )
+    def get(self, request: Request, workload_id: uuid.UUID, pod_name: str) -> StreamingHttpResponse:
+        asked, workload = Asked(request), found(self.user, workload_id)
+        lines, since = asked.whole("tailLines", -1, 0, MOST_LINES), asked.moment("sinceTime")
+        tail = None if lines < 0 else lines
+        since_ns = None if since is None else int(since.timestamp()) * 10**9
+        follow, timestamps = bool(asked.flag("follow")), bool(asked.flag("timestamps"))
+        pods = Pod.objects.filter(workload=workload, name=pod_name.replace("\x00", ""))
+        log = _log(pods.order_by("-attempt", "-pk").first(), asked.text("container"), bool(asked.flag("previous")))
+        if follow:
+            text = logbook.follow(log, tail=tail, since=since_ns, timestamps=timestamps)
+        else:
+            text = _in_turn(logbook.lines(log, tail=tail, since=since_ns, timestamps=timestamps))
+        answer = StreamingHttpResponse(text, content_type="text/plain; charset=utf-8")
+        answer["X-Accel-Buffering"] = "no"
+        return answer
+
+
+def _log(pod: Pod | None, container: str, previous: bool) -> Log:
+    if pod is None:
+        raise Http404("This workload has no such pod. GET /api/v1/workloads/{id}/pods lists them.")
+    container = container or next((str(each.get("name")) for each in listed(pod.data, "spec", "containers")), "")
+    logs = pod.logs.select_related("pod").filter(**({"container": container} if container else {"is_init": False}))
+    newest = list(logs.order_by("container", "-run")[:2])
+    runs = [log for log in newest if log.container == newest[0].container]
+    if len(runs) <= int(previous):
+        raise Http404("There is no such log: the container has not written yet, did not run that often, or is not one of this pod.")
+    log = runs[int(previous)]
+    if log.state in (Log.State.LOST, Log.State.REMOVED):
+        raise Http404(log.note or "This log is not there any more.")
+    return log
+
+
+async def _in_turn(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """The lines in chunks, read by a thread so that nobody else has to wait."""
+    while chunk := await sync_to_async(_chunk, thread_sensitive=False)(lines):
+        yield chunk
+
+
+def _chunk(lines: Iterator[bytes]) -> bytes:
+    held: list[bytes] = []
+    count = 0
+    for line in lines:
+        held.append(line)
+        count += len(line)
+        if count >= CHUNK:
+            break
+    return b"".join(held)

@@ -1,0 +1,111 @@
+"""Submit, look at, stop, run and delete one workload: the same for distributed and standard ones, each at its own address."""
+
+import uuid
+from typing import ClassVar
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.errors import Invalid
+from projects.api import schemas
+from projects.api.base import ApiView
+from projects.models import Project, User
+from workloads import actions
+from workloads.api import showing
+from workloads.api.descriptions import SUBMISSION, SUBMITTED
+from workloads.api.details import found
+from workloads.api.reading import Submission, read
+from workloads.specs import Architecture
+
+
+class OfOneKind(ApiView):
+    """What `architecture` the workloads at this address have; others are not there."""
+
+    architecture: ClassVar[Architecture] = Architecture.DISTRIBUTED
+
+
+class SubmitView(OfOneKind):
+    @extend_schema(
+        description=(
+            "Submit a workload. Fields that this version cannot heed, and unknown ones, are refused by name. It is accepted when this "
+            "answers; what becomes of it is told by GET."
+        ),
+        request=schemas.content(SUBMISSION),
+        responses={202: schemas.answer(SUBMITTED)} | schemas.errors(400, 401, 403, 409, 413),
+        tags=["workloads"],
+    )
+    def post(self, request: Request) -> Response:
+        asked = read(request.data, self.architecture)
+        project = _project(asked, self.user)
+        try:
+            workload = actions.submit(asked.for_project(project), project=project, by=self.user)
+        except Invalid as invalid:
+            raise asked.in_words_of_the_body(invalid) from None
+        return Response(showing.submission(workload, asked.spec.name), status=202)
+
+
+class SubmittedView(OfOneKind):
+    @extend_schema(
+        description="A workload as it was submitted, with the phase it is in and the one that is wanted.",
+        responses={200: schemas.answer(SUBMITTED)} | schemas.errors(401, 404),
+        tags=["workloads"],
+    )
+    def get(self, request: Request, workload_id: uuid.UUID) -> Response:
+        return Response(showing.submission(found(self.user, workload_id, architecture=self.architecture)))
+
+    @extend_schema(
+        description="Delete a workload from its cluster. It stays listed with deleted=true, with its history, for some days.",
+        responses={202: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404),
+        tags=["workloads"],
+    )
+    def delete(self, request: Request, workload_id: uuid.UUID) -> Response:
+        workload = found(self.user, workload_id, architecture=self.architecture)
+        actions.remove(workload, self.user)
+        return _accepted(f"{workload.name} is being deleted.")
+
+
+class SuspendView(OfOneKind):
+    @extend_schema(
+        description="Stop a workload: its resources are freed, its definition and logs are kept.",
+        request=None,
+        responses={202: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404, 409),
+        tags=["workloads"],
+    )
+    def post(self, request: Request, workload_id: uuid.UUID) -> Response:
+        workload = found(self.user, workload_id, architecture=self.architecture)
+        actions.stop(workload, self.user)
+        return _accepted(f"{workload.name} is being stopped.")
+
+
+class ResumeView(OfOneKind):
+    @extend_schema(
+        description="Run a workload again that is stopped, failed or completed, as a new attempt.",
+        request=None,
+        responses={202: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404, 409),
+        tags=["workloads"],
+    )
+    def post(self, request: Request, workload_id: uuid.UUID) -> Response:
+        workload = found(self.user, workload_id, architecture=self.architecture)
+        actions.run(workload, self.user)
+        return _accepted(f"{workload.name} runs again.")
+
+
+def _project(asked: Submission, user: User) -> Project:
+    """The project of a submission. One that the user may not see reads like one that does not exist."""
+    text = asked.project_id
+    key = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+    project: Project | None = Project.objects.visible_to(user).select_related("department").filter(pk=key).first()
+    if project is None:
+        raise Invalid(
+            [("projectId", f"There is no project {text[:40]} among those that you may see. GET /api/v1/org-unit/projects lists them.")]
+        )
+    if asked.cluster_id.lower() != str(project.cluster_id):
+        raise Invalid(
+            [("clusterId", f"The project {project.name} is on the cluster {project.cluster_id}, and not on {asked.cluster_id[:40]}.")]
+        )
+    return project
+
+
+def _accepted(message: str) -> Response:
+    return Response({"code": 202, "message": message}, status=202)
