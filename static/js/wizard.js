@@ -1,0 +1,122 @@
+// The wizard's conveniences: typed values are stored while one types, rows come and go in place, cards are searched.
+// Without this script every button still works, by sending the form.
+"use strict";
+
+(() => {
+  const QUIET = 300;
+  const form = document.getElementById("wizard");
+
+  // ---- Storing what is typed ----
+  const stored = () => {
+    const url = form.dataset.save;
+    const said = document.getElementById("saved");
+    let timer = 0;
+    let changed = false;
+    let leaving = false;
+
+    const send = () => {
+      window.clearTimeout(timer);
+      if (!changed || leaving) return;
+      changed = false;
+      form.elements.at.value = String(Date.now());
+      fetch(url, { method: "POST", body: new URLSearchParams(new FormData(form)), keepalive: true, credentials: "same-origin" })
+        .then((answer) => { if (!answer.ok || answer.redirected) throw new Error(String(answer.status)); said.textContent = "Saved"; })
+        .catch(() => { changed = true; if (!leaving) said.textContent = "Not saved yet"; });
+    };
+    const later = (event) => {
+      if (event.target.form !== form) return;
+      changed = true;
+      said.textContent = "";
+      window.clearTimeout(timer);
+      timer = window.setTimeout(send, event.type === "change" ? 0 : QUIET);
+    };
+    document.addEventListener("input", later);
+    document.addEventListener("change", later);
+    form.addEventListener("muster:rows", () => { changed = true; send(); });
+    // What is left unsent goes with the page; the browser finishes it.
+    window.addEventListener("pagehide", send);
+    form.addEventListener("submit", () => {
+      window.clearTimeout(timer);
+      form.elements.at.value = String(Date.now());
+      leaving = true;
+      window.setTimeout(() => { document.getElementById("forward").disabled = true; }, 0);
+    });
+    // Back from another page, the form may be the browser's own copy of it, with its button still off.
+    window.addEventListener("pageshow", () => { leaving = false; document.getElementById("forward").disabled = false; });
+  };
+
+  // ---- Rows ----
+  const numbered = (fragment, number) => {
+    for (const element of fragment.querySelectorAll("*")) {
+      for (const attribute of element.attributes) {
+        if (attribute.value.includes("__n__")) attribute.value = attribute.value.replaceAll("__n__", number);
+      }
+    }
+    return fragment;
+  };
+
+  const add = (button) => {
+    const rows = button.closest("[data-rows]");
+    const list = rows.querySelector("[data-rows-list]");
+    const used = [...list.children].map((row) => Number(row.dataset.rowOf.slice(rows.dataset.rows.length + 1)));
+    const made = numbered(rows.querySelector("template").content.cloneNode(true), String(Math.max(-1, ...used) + 1));
+    list.append(made);
+    list.lastElementChild.querySelector("input, select, textarea").focus();
+    told(rows);
+  };
+
+  const remove = (button) => {
+    const rows = button.closest("[data-rows]");
+    const row = button.closest("[data-row-of]");
+    const next = (row.nextElementSibling || row.previousElementSibling)?.querySelector("[data-remove-row]");
+    row.remove();
+    (next || rows.querySelector("[data-add-row]")).focus();
+    told(rows);
+  };
+
+  const told = (rows) => { if (rows.closest("form") === form) form.dispatchEvent(new CustomEvent("muster:rows")); };
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-add-row], [data-remove-row]");
+    if (!button) return;
+    event.preventDefault();
+    if ("addRow" in button.dataset) add(button);
+    else remove(button);
+  });
+
+  // ---- Cards ----
+  document.addEventListener("input", (event) => {
+    if (!event.target.matches("[data-find-cards]")) return;
+    const wanted = event.target.value.trim().toLowerCase();
+    for (const card of event.target.closest("fieldset").querySelectorAll("[data-card]")) {
+      card.hidden = Boolean(wanted) && !card.textContent.toLowerCase().includes(wanted) && !card.querySelector("input").checked;
+    }
+  });
+  document.addEventListener("keydown", (event) => {
+    // Enter in the search field looks at what was found; it does not leave the step.
+    if (event.key === "Enter" && event.target.matches("[data-find-cards]")) event.preventDefault();
+  });
+
+  // ---- Projects of the chosen cluster ----
+  const projects = () => {
+    const cluster = document.getElementById("id_cluster");
+    const groups = document.querySelectorAll("#id_project optgroup");
+    if (!cluster || !groups.length) return;
+    const fit = () => {
+      const chosen = cluster.selectedOptions[0]?.textContent;
+      for (const group of groups) group.disabled = group.label !== chosen;
+      const project = document.getElementById("id_project");
+      if (project.selectedOptions[0]?.closest("optgroup")?.disabled) {
+        project.value = document.querySelector("#id_project optgroup:not(:disabled) option")?.value ?? "";
+      }
+    };
+    cluster.addEventListener("change", fit);
+    fit();
+  };
+
+  if (form?.dataset.save) stored();
+  projects();
+  const wrong = (root) => root.querySelector("[aria-invalid=true], #wrong")?.focus();
+  document.addEventListener("htmx:afterSettle", (event) => wrong(event.target));
+  wrong(document);
+})();

@@ -1,0 +1,135 @@
+"""Whether a submission fits now, from rows."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from clusters.models import Node
+from projects.models import Project
+from tests.cast import Cast, a_spec
+from workloads import fit
+from workloads.fit import Verdict
+from workloads.models import Pod, Workload
+from workloads.specs import Compute, Elastic, Environment, Gpus, Lifecycle, MasterChanges, Preemptibility, Setup, Spec
+
+pytestmark = pytest.mark.django_db
+GI = 1 << 30
+
+
+def a_node(cast: Cast, name: str = "n1", gpus: int = 4, **more: Any) -> Node:
+    return Node.objects.create(
+        **({"cluster": cast.cluster, "name": name, "is_ready": True, "gpus": gpus, "cpu": 8, "memory": 16 * GI} | more)
+    )
+
+
+def asking(project: Project, gpus: Gpus, **more: Any) -> Spec:
+    setup = Setup(Environment("x"), Compute(gpus, cpu_request="1", memory_request="1Gi"), node_type=more.pop("node_type", ""))
+    return a_spec(project, setup=setup, **more)
+
+
+def hold(project: Project, gpus: str, node: str = "n1", status: str = "Running") -> None:
+    """A workload of the project that has so many GPUs on a node."""
+    workload = Workload.objects.create(
+        project=project,
+        cluster=project.cluster,
+        name=f"held-{Workload.objects.count()}",
+        spec={},
+        status=status,
+        gpus_allocated=Decimal(gpus),
+    )
+    requests = {"requests": {"cpu": "1", "memory": "1Gi"}}
+    data = {"spec": {"containers": [{"resources": requests}]}}
+    Pod.objects.create(
+        workload=workload, attempt=1, uid=workload.name, name=workload.name, node=node, phase="Running", gpus=gpus, data=data
+    )
+
+
+WHOLE = Gpus(1)
+TENTH = Gpus(1, Decimal("0.1"))
+UNWILLING = Lifecycle(preemptibility=Preemptibility.NON_PREEMPTIBLE)
+QUOTA: list[tuple[str, Gpus, dict[str, Any], str, Verdict, str]] = [
+    ("0", TENTH, {}, "2", Verdict.FITS, "it needs 0.3 GPUs; project team-a holds 0 of its 2 GPUs"),
+    ("1.7", TENTH, {}, "2", Verdict.FITS, "holds 1.7 of its 2 GPUs"),
+    ("1.8", TENTH, {}, "2", Verdict.WARNS, "It runs while others leave GPUs free"),
+    ("0", WHOLE, {"lifecycle": UNWILLING}, "2", Verdict.WARNS, "it waits until the quota has room"),
+    ("0", WHOLE, {"workers": 2, "elastic": Elastic(1, 4)}, "2", Verdict.FITS, "it needs 2 GPUs"),
+    ("0", Gpus(0), {}, "2", Verdict.FITS, "no GPU"),
+    ("9", WHOLE, {}, "", Verdict.FITS, "no GPU quota"),
+    ("0", Gpus(1, memory="1Gi"), {}, "2", Verdict.UNKNOWN, "not checked"),
+]
+
+
+@pytest.mark.parametrize(("held", "gpus", "more", "quota", "verdict", "words"), QUOTA)
+def test_the_quota(cast: Cast, held: str, gpus: Gpus, more: dict[str, Any], quota: str, verdict: Verdict, words: str) -> None:
+    cast.team_a.gpu_quota = Decimal(quota) if quota else None
+    hold(cast.team_a, held)
+    hold(cast.team_a, "5", status="Completed")
+    check = fit.of(asking(cast.team_a, gpus, **more), cast.team_a).quota
+    assert check.verdict is verdict
+    assert words in check.text
+
+
+NODES: list[tuple[dict[str, Any], Gpus, dict[str, Any], Verdict, str]] = [
+    ({}, WHOLE, {}, Verdict.FITS, "room for its 3 pods"),
+    ({"used_gpus": 2}, WHOLE, {}, Verdict.WARNS, "room for 2 of its 3 pods now: 2 of 4 GPUs free on 1 ready node"),
+    ({"cpu": 2}, TENTH, {}, Verdict.WARNS, "room for 2 of its 3 pods"),
+    ({"used_memory": 16 * GI}, TENTH, {}, Verdict.WARNS, "room for 0 of its 3 pods"),
+    ({"is_ready": False}, TENTH, {}, Verdict.WARNS, "0 of 0 GPUs free on 0 ready nodes"),
+    ({"is_schedulable": False}, TENTH, {}, Verdict.WARNS, "0 ready nodes"),
+    ({"labels": {"run.ai/type": "a100"}}, TENTH, {"node_type": "a100"}, Verdict.FITS, "room"),
+    ({"labels": {"run.ai/type": "v100"}}, TENTH, {"node_type": "a100"}, Verdict.WARNS, "room for 0"),
+    ({"gpus": 2}, WHOLE, {"elastic": Elastic(1, 4)}, Verdict.FITS, "its 2 pods"),
+    ({"gpus": 3}, WHOLE, {"workers": 5, "master": MasterChanges(gpus=Gpus(0))}, Verdict.WARNS, "room for 4 of its 6 pods"),
+    ({}, Gpus(1, memory="1Gi"), {}, Verdict.FITS, "GPU memory is not checked"),
+]
+
+
+@pytest.mark.parametrize(("node", "gpus", "more", "verdict", "words"), NODES)
+def test_the_nodes(cast: Cast, node: dict[str, Any], gpus: Gpus, more: dict[str, Any], verdict: Verdict, words: str) -> None:
+    seen = a_node(cast, **node).seen_at
+    check = fit.of(asking(cast.team_a, gpus, **more), cast.team_a).nodes
+    assert check.verdict is verdict
+    assert words in check.text
+    assert check.seen_at == seen
+
+
+def test_pods_of_every_project_take_room(cast: Cast) -> None:
+    a_node(cast, gpus=2)
+    hold(cast.team_b, "1")
+    assert "room for 1 of its 3 pods" in fit.of(asking(cast.team_a, WHOLE), cast.team_a).nodes.text
+
+
+def test_pods_that_ended_or_vanished_take_none(cast: Cast) -> None:
+    a_node(cast, gpus=3)
+    for change in ({"phase": "Succeeded"}, {"vanished_at": timezone.now()}):
+        hold(cast.team_b, "1")
+        Pod.objects.filter(pk=Pod.objects.latest("pk").pk).update(**change)
+    assert fit.of(asking(cast.team_a, WHOLE), cast.team_a).nodes.verdict is Verdict.FITS
+
+
+def test_pods_are_spread_over_nodes(cast: Cast) -> None:
+    for name in ("n1", "n2", "n3"):
+        a_node(cast, name, gpus=1)
+    assert fit.of(asking(cast.team_a, WHOLE), cast.team_a).nodes.verdict is Verdict.FITS
+
+
+def test_nothing_known_is_said_to_be_not_checked(cast: Cast) -> None:
+    found = fit.of(asking(cast.team_a, TENTH), cast.team_a)
+    assert (found.nodes.verdict, found.nodes.seen_at, found.verdict) == (Verdict.UNKNOWN, None, Verdict.UNKNOWN)
+    assert "not checked" in found.nodes.text
+
+
+def test_queries_do_not_grow(cast: Cast) -> None:
+    counts = []
+    for number in range(2):
+        for each in range(5):
+            a_node(cast, f"n{number}-{each}")
+            hold(cast.team_b, "1", f"n{number}-{each}")
+        with CaptureQueriesContext(connection) as captured:
+            fit.of(asking(cast.team_a, TENTH), cast.team_a)
+        counts.append(len(captured))
+    assert counts[0] == counts[1] <= 4

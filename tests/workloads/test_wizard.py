@@ -1,0 +1,233 @@
+"""The wizard, step by step."""
+
+import json
+import re
+import shlex
+
+import pytest
+from django.test import Client
+
+from tests.cast import Cast, a_spec
+from tests.workloads.wizarding import Walk, key_of
+from workloads import actions
+from workloads.models import Draft, Workload
+from workloads.specs import MasterChanges, from_json
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_walk_ends_in_a_submitted_workload(cast: Cast) -> None:
+    walk = Walk(cast).started().set_up()
+    assert walk.step == "master"
+    assert walk.send().step == "review"
+    walk.send()
+    made = Workload.objects.get()
+    spec = from_json(made.spec)
+    assert (made.name, made.project, made.submitted_by, spec.workers, spec.pods) == ("train1", cast.team_a, cast.bob, 2, 3)
+    assert spec.setup == a_spec(cast.team_a).setup
+    assert spec.master == MasterChanges()
+    assert spec.is_preemptible
+    assert walk.page.request["PATH_INFO"] == "/workloads"
+
+
+def test_cluster_project_and_template_stand_preselected(cast: Cast) -> None:
+    text = Walk(cast).text
+    assert f'<option value="{cast.team_a.pk}" selected>' in text
+    assert "team-b" not in text
+    assert re.search(r'name="template" value="scratch"[^>]* checked', text)
+
+
+def test_the_project_used_last_stands_preselected(cast: Cast) -> None:
+    actions.submit(a_spec(cast.team_b), project=cast.team_b, by=cast.alice)
+    assert f'<option value="{cast.team_b.pk}" selected>' in Walk(cast, "alice").text
+
+
+def test_frameworks_to_come_are_shown_with_the_reason(cast: Cast) -> None:
+    text = Walk(cast).text
+    assert "JAX cannot be launched with this version of Muster yet" in text
+    assert re.search(r'name="framework" value="TF"[^>]* disabled', text)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("", "Give the workload a name."),
+        ("Train1", "must be lower-case letters"),
+        ("1train", "start with a letter"),
+        ("a" * 51, "at most 50 characters"),
+        ("train_1", "must be lower-case letters"),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused_beside_its_field(cast: Cast, name: str, words: str) -> None:
+    walk = Walk(cast).started(name=name)
+    assert walk.page.status_code == 422
+    assert re.search(rf'id="id_name_error">.*{words}', walk.text)
+
+
+def test_a_taken_name_comes_with_a_free_one(cast: Cast) -> None:
+    actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    walk = Walk(cast).started()
+    assert walk.page.status_code == 422
+    assert "The name train1 is taken in project team-a" in walk.text
+    assert walk.send(take="train1-2").step == "setup"
+    assert walk.draft.data["start"]["name"] == ["train1-2"]
+
+
+def test_a_name_taken_meanwhile_opens_the_first_step(cast: Cast) -> None:
+    walk = Walk(cast).started().set_up().send()
+    actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    walk.send()
+    assert walk.page.status_code == 422
+    assert "train1-2 is free." in walk.text
+    assert Workload.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"environment_choice": ""}, "environment_choice", "Choose an environment"),
+        ({"compute_choice": ""}, "compute_choice", "Choose a compute resource"),
+        ({"workers": "0"}, "id_workers", "must be a whole number from 1"),
+        ({"workers": "many"}, "id_workers", "Enter a whole number"),
+        ({"workers": ""}, "id_workers", "Say how many workers"),
+        ({"image": "Not An Image"}, "id_image", "must be an image name"),
+        ({"command": "sh -c 'x"}, "id_command", "must have matching quotes"),
+        ({"min_workers": "3"}, "id_min_workers", "must be from 1 to the number of workers"),
+        ({"max_workers": "1"}, "id_max_workers", "must be from the number of workers"),
+        ({"backoff_limit": "101"}, "id_backoff_limit", "from 0 to 100"),
+        ({"grace_seconds": "301"}, "id_grace_seconds", "at most 300 seconds"),
+        ({"compute_choice": "custom", "cpu_request": "100MB"}, "id_cpu_request", "without the B"),
+        ({"compute_choice": "custom", "gpu_share": "portion", "gpu_percent": ""}, "id_gpu_percent", "Say how much"),
+        ({"compute_choice": "custom", "gpu_share": "portion", "gpu_percent": "101"}, "id_gpu_percent", "at most 100"),
+        ({"variables__0__name": "RANK", "variables__0__value": "1"}, "id_variables-0-name", "is set by the training operator"),
+        ({"volumes__4__path": "relative", "volumes__4__name": "data"}, "id_volumes-4-path", "must start with /"),
+        ({"labels__0__key": "muster.dev/x"}, "id_labels-0-key", "is set by Muster"),
+    ],
+)
+def test_what_is_wrong_stands_beside_its_field(cast: Cast, changes: dict[str, str], field: str, words: str) -> None:
+    walk = Walk(cast).started().set_up(**changes)
+    assert walk.page.status_code == 422
+    assert re.search(rf'id="{field}_error">.*{re.escape(words)}', walk.text)
+    for name, value in changes.items():
+        assert walk.draft.data["setup"][name.replace("__", "-")] == [value]
+
+
+def test_a_refresh_shows_what_was_typed_and_judges_nothing(cast: Cast) -> None:
+    walk = Walk(cast).started().set_up(workers="many", command="a <b>", volumes__2__path="nowhere").see("setup")
+    assert walk.page.status_code == 200
+    assert 'value="many"' in walk.text
+    assert "a &lt;b&gt;" in walk.text
+    assert 'value="nowhere"' in walk.text
+    assert "mu-error" not in walk.text
+
+
+def test_what_is_being_typed_is_stored_unjudged(cast: Cast) -> None:
+    walk = Walk(cast)
+    answer = walk.client.post(f"{walk.page.request['PATH_INFO']}/typed", {"name": "half-a-na", "at": "5"})
+    assert answer.status_code == 204
+    assert 'value="half-a-na"' in walk.see("start").text
+
+
+def test_what_was_sent_earlier_and_comes_later_changes_nothing(cast: Cast) -> None:
+    walk = Walk(cast)
+    for name, at in (("new", "7"), ("old", "6")):
+        walk.client.post(f"{walk.page.request['PATH_INFO']}/typed", {"name": name, "at": at})
+    assert walk.draft.data["start"]["name"] == ["new"]
+
+
+def test_back_and_forward_lose_nothing(cast: Cast) -> None:
+    walk = Walk(cast).started().set_up(working_dir="/work").send(go="back")
+    assert walk.step == "setup"
+    assert 'value="/work"' in walk.text
+    assert walk.send().step == "master"
+    assert walk.see("review").step == "review"
+
+
+def test_a_step_opens_only_after_those_before_it(cast: Cast) -> None:
+    assert Walk(cast).see("review").step == "start"
+
+
+def test_finished_steps_are_links(cast: Cast) -> None:
+    walk = Walk(cast).started()
+    assert f'href="/workloads/new/{walk.draft.pk}/start"' in walk.text
+    assert f'href="/workloads/new/{walk.draft.pk}/review"' not in walk.text
+
+
+def test_workers_only_and_standard_have_no_master_step(cast: Cast) -> None:
+    assert Walk(cast).started(configuration="workers-only").set_up().step == "review"
+    standard = Walk(cast).started(architecture="Standard")
+    assert standard.set_up(environment_choice=key_of("allreduce-single"), runs="3", parallelism="2").step == "review"
+
+
+def test_the_master_differs_only_in_what_is_changed(cast: Cast) -> None:
+    walk = Walk(cast).started().set_up().send(differs=["cpu_request"], cpu_request="2", image="other/image")
+    walk.send()
+    assert from_json(Workload.objects.get().spec).master == MasterChanges(cpu_request="2")
+
+
+def test_the_masters_problems_stand_beside_its_fields(cast: Cast) -> None:
+    walk = Walk(cast).started().set_up().send(differs=["memory_request"], memory_request="lots")
+    assert walk.page.status_code == 422
+    assert re.search(r'id="id_memory_request_error">.*For the master: ', walk.text)
+
+
+def test_the_master_follows_workers_that_change_later(cast: Cast) -> None:
+    walk = Walk(cast).started().set_up().send(differs=["cpu_request"], cpu_request="2").see("setup")
+    walk.set_up(image="other/image").send().send()
+    spec = from_json(Workload.objects.get().spec)
+    assert (spec.master_setup.environment.image, spec.master_setup.compute.cpu_request) == ("other/image", "2")
+
+
+def test_rows_come_and_go_without_scripts(cast: Cast) -> None:
+    walk = Walk(cast).started().send(add="variables").send(variables__0__name="A", add="variables")
+    assert 'name="variables-1-name"' in walk.text
+    walk.send(remove="variables-0")
+    assert 'name="variables-0-name"' not in walk.text.replace("variables-__n__", "")
+    assert 'name="variables-1-name"' in walk.text
+
+
+def test_the_review_shows_pods_objects_and_the_rest_call(cast: Cast) -> None:
+    walk = Walk(cast).started().set_up().send()
+    assert "<strong>3 pods</strong>, <strong>0.3 GPUs</strong>" in walk.text
+    assert "kind: PyTorchJob" in walk.text
+    call = walk.page.context["curl"]
+    words = shlex.split(call)
+    body = json.loads(words[words.index("-d") + 1])
+    assert body["name"] == "train1"
+    assert "Authorization: Bearer $TOKEN" in words
+
+
+def test_a_second_click_submits_nothing(cast: Cast) -> None:
+    walk = Walk(cast).started().set_up().send()
+    address = walk.page.request["PATH_INFO"]
+    walk.send()
+    assert walk.client.post(address).status_code == 302
+    assert Workload.objects.count() == 1
+
+
+def test_a_draft_is_its_owners_only(cast: Cast) -> None:
+    walk = Walk(cast)
+    other = Client()
+    other.force_login(cast.alice)
+    below = f"/workloads/new/{walk.draft.pk}"
+    assert other.get(f"{below}/start").status_code == 404
+    assert other.post(f"{below}/start/typed").status_code == 404
+    assert other.get(f"{below}/assets/environment").status_code == 404
+
+
+def test_an_empty_draft_is_used_again(cast: Cast) -> None:
+    walk = Walk(cast)
+    walk.client.get("/workloads/new")
+    assert Draft.objects.count() == 1
+
+
+def test_a_viewer_is_told_why_not(cast: Cast) -> None:
+    walk = Walk(cast, "vera")
+    assert walk.page.status_code == 403
+    assert "You may launch workloads in no project" in walk.text
+
+
+def test_somebody_elses_project_cannot_be_chosen(cast: Cast) -> None:
+    walk = Walk(cast).started(project=str(cast.team_b.pk))
+    assert walk.page.status_code == 422
+    assert Workload.objects.count() == 0

@@ -1,0 +1,141 @@
+"""What is typed becomes a Spec, and a Spec becomes what would have been typed."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from console.typed import Typed
+from environments.models import ComputeResource
+from environments.models import Environment as Asset
+from workloads.forms.pods import typed_setup
+from workloads.forms.setup import CUSTOM, SetupForm, defaults
+from workloads.specs import (
+    Access,
+    Claim,
+    Compute,
+    ConfigMap,
+    Elastic,
+    EmptyDir,
+    Environment,
+    Extended,
+    Gpus,
+    HostPath,
+    Lifecycle,
+    Nfs,
+    Pair,
+    Preemptibility,
+    Priority,
+    PullPolicy,
+    RestartPolicy,
+    Seccomp,
+    Secret,
+    Security,
+    Setup,
+    Source,
+    Toleration,
+    TolerationEffect,
+    TolerationOperator,
+    Variable,
+)
+
+IMAGE = Environment("team/train:1")
+SETUPS = {
+    "bare": Setup(IMAGE),
+    "environment": Setup(
+        Environment(
+            "team/train:1",
+            PullPolicy.NEVER,
+            ("pull", "other"),
+            ("sh", "-c", "echo 'a  b'\necho \"c\""),
+            ("--name", ""),
+            (
+                Variable("A", " two  lines\nhere "),
+                Variable("B", source=Source.SECRET, object_name="token", key="key"),
+                Variable("C", source=Source.CONFIG_MAP, object_name="map", key="key"),
+                Variable("D", source=Source.POD_FIELD, key="status.podIP"),
+            ),
+            "/work",
+        )
+    ),
+    "portion": Setup(IMAGE, Compute(Gpus(1, Decimal("0.3333")), "500m", "1", "1Gi", "2Gi", True, (Extended("rdma/hca", "1"),))),
+    "memory": Setup(IMAGE, Compute(Gpus(2, memory="500M"))),
+    "volumes": Setup(
+        IMAGE,
+        volumes=(
+            Claim(claim="data", path="/data", access=Access.RANK_0_WRITES),
+            Nfs(server="nfs.example.com", export="/x", path="/nfs", access=Access.READ_ONLY),
+            HostPath(source="/mnt", path="/host", propagate=True),
+            ConfigMap(name="settings", path="/etc/x", sub_path="a.conf", mode=0o640),
+            Secret(name="keys", path="/keys", mode=0o400),
+            EmptyDir(path="/tmp/x", memory=True, size="1Gi"),
+        ),
+    ),
+    "placement": Setup(
+        IMAGE,
+        tolerations=(
+            Toleration("gpu", TolerationOperator.EQUAL, "a100", TolerationEffect.NO_EXECUTE, 60),
+            Toleration(operator=TolerationOperator.EXISTS),
+        ),
+        node_type="a100",
+        annotations=(Pair("example.com/note", "two words"),),
+        labels=(Pair("team", "vision"),),
+    ),
+    "security": Setup(
+        IMAGE, security=Security(1000, 0, (5, 6), True, True, False, ("SYS_PTRACE", "IPC_LOCK"), True, True, Seccomp.UNCONFINED)
+    ),
+}
+
+
+def form_of(typed: Typed, **more: Any) -> SetupForm:
+    given: dict[str, Any] = {"environments": [], "resources": [], "distributed": True}
+    return SetupForm(typed, **(given | more))
+
+
+@pytest.mark.parametrize("name", SETUPS)
+def test_a_setup_survives_being_typed(name: str) -> None:
+    own: Typed = {"environment_choice": [CUSTOM], "compute_choice": [CUSTOM]}
+    form = form_of(defaults() | typed_setup(SETUPS[name]) | own)
+    assert not form.has_errors
+    assert form.setup == SETUPS[name]
+
+
+@pytest.mark.parametrize(
+    ("typed", "elastic"),
+    [
+        ({}, None),
+        ({"min_workers": "1", "max_workers": "8"}, Elastic(1, 8)),
+        ({"min_workers": "1"}, Elastic(1, 4)),
+        ({"max_workers": "8"}, Elastic(4, 8)),
+    ],
+)
+def test_either_bound_makes_it_elastic(typed: Mapping[str, str], elastic: Elastic | None) -> None:
+    assert form_of(defaults() | {"workers": ["4"]} | {name: [value] for name, value in typed.items()}).elastic == elastic
+
+
+def test_what_happens_around_the_pods_is_as_typed() -> None:
+    typed = {"priority": "high", "backoff_limit": "0", "grace_seconds": "0", "auto_delete_seconds": "60", "restart_policy": "Never"}
+    lifecycle = form_of(defaults() | {name: [value] for name, value in typed.items()}).lifecycle
+    assert lifecycle == Lifecycle(Priority.HIGH, Preemptibility.PREEMPTIBLE, 0, RestartPolicy.NEVER, None, 0, 60)
+
+
+def test_an_environment_gives_what_is_not_typed() -> None:
+    asset = Asset(name="base", image="team/base", command="run it", variables=[{"name": "A", "value": "1"}, {"name": "B", "value": "2"}])
+    typed: Typed = {"environment_choice": [str(asset.pk)], "args": ["--fast"], "variables-0-name": ["B"], "variables-0-value": ["3"]}
+    chosen = form_of(defaults() | typed, environments=[asset]).environment
+    assert chosen == Environment("team/base", command=("run", "it"), args=("--fast",), variables=(Variable("B", "3"), Variable("A", "1")))
+
+
+def test_what_was_typed_for_own_values_does_not_matter_while_a_card_is_chosen() -> None:
+    size = ComputeResource(name="one", gpu_devices=1)
+    typed: Typed = {"environment_choice": [CUSTOM], "compute_choice": [str(size.pk)], "gpu_devices": ["no number"], "gpu_share": ["memory"]}
+    form = form_of(defaults() | typed, resources=[size])
+    assert not form.is_wrong
+    assert form.compute == Compute(Gpus(1), cpu_request="0.1", memory_request="100M")
+
+
+def test_blank_rows_count_for_nothing() -> None:
+    typed: Typed = {"variables-3-source": ["custom"], "variables-7-name": ["A"], "tolerations-0-effect": ["Any"]}
+    setup = form_of(defaults() | typed).setup
+    assert (setup.environment.variables, setup.tolerations) == ((Variable("A"),), ())

@@ -1,0 +1,49 @@
+"""Values of a Setup in a few words, for pages."""
+
+from typing import Any
+
+from workloads import quantities
+from workloads.specs import Compute, Gpus, Security, Variable, Volume, join_words
+
+
+def in_words(value: Any) -> str:
+    """A value of a setup as the page shows it, in one line."""
+    match value:
+        case None | "" | ():
+            return "none, or the default"
+        case bool():
+            return "yes" if value else "no"
+        case Gpus():
+            return gpus_in_words(value)
+        case Security():
+            return "as the image and the cluster have it" if value == Security() else "changed"
+        case tuple():
+            return ", ".join(map(_item, value)) if not isinstance(value[0], str) else join_words(value)
+        case _:
+            return str(getattr(value, "value", value))
+
+
+def gpus_in_words(gpus: Gpus) -> str:
+    """ "2 GPUs", "10 % of a GPU", "500M of the memory of 1 GPU", "no GPU"."""
+    if gpus.memory:
+        return f"{gpus.memory} of the memory of {quantities.counted(gpus.device_count, 'GPU')}"
+    if gpus.is_shared and gpus.portion is not None:
+        whole = "a GPU" if gpus.device_count == 1 else f"each of {gpus.device_count} GPUs"
+        return f"{quantities.plain(gpus.portion * 100)} % of {whole}"
+    return quantities.counted(gpus.device_count, "GPU") if gpus.device_count else "no GPU"
+
+
+def compute_in_words(compute: Compute) -> str:
+    """ "10 % of a GPU, 0.1 CPU, 100M memory"."""
+    parts = [gpus_in_words(compute.gpus)]
+    parts += [f"{compute.cpu_request} CPU"] if compute.cpu_request else []
+    parts += [f"{compute.memory_request} memory"] if compute.memory_request else []
+    return ", ".join(parts)
+
+
+def _item(item: Any) -> str:
+    if isinstance(item, Variable):
+        return item.name
+    if isinstance(item, Volume):
+        return f"{item.noun} at {item.path}"
+    return str(getattr(item, "key", "") or getattr(item, "resource", "") or "every taint")

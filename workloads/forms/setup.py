@@ -1,0 +1,244 @@
+"""The setup step: what runs, what it gets, how many of it, what it reads, and what happens around it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from django import forms
+
+from console.typed import Typed
+from environments.forms import ComputeFields, typed_compute, whole
+from environments.models import ComputeResource
+from environments.models import Environment as EnvironmentAsset
+from workloads import asset_rules
+from workloads.forms.inwords import compute_in_words
+from workloads.forms.pods import SECURITY, PodForm
+from workloads.specs import (
+    CleanPodPolicy,
+    Compute,
+    Elastic,
+    Environment,
+    Lifecycle,
+    Preemptibility,
+    Priority,
+    RestartPolicy,
+    Setup,
+    Variable,
+)
+
+CUSTOM = "custom"
+LONGEST_GRACE = 300
+NOT_CHOSEN = "not-chosen"
+"""An image that stands where none is chosen yet, so that only the choice is asked for."""
+
+
+def _optional(enum: Any, first: str) -> list[tuple[str, str]]:
+    return [("", first), *((each.value, getattr(each, "label", each.value)) for each in enum)]
+
+
+class SetupForm(PodForm):
+    """A chosen asset gives the values; what is typed in its fields besides takes their place for this workload."""
+
+    environment_choice = forms.ChoiceField(
+        label="Environment",
+        error_messages={
+            "required": "Choose an environment, or make a new one.",
+            "invalid_choice": "That environment is not there any more, or does not serve this architecture. Choose another.",
+        },
+    )
+    compute_choice = forms.ChoiceField(
+        label="Compute resource",
+        error_messages={
+            "required": "Choose a compute resource, or make a new one.",
+            "invalid_choice": "That compute resource is not there any more. Choose another.",
+        },
+    )
+    workers = forms.IntegerField(
+        label="Number of workers",
+        error_messages={"required": "Say how many workers."},
+        help_text="The master is not one of them: 2 workers and a master are 3 pods.",
+    )
+    min_workers = forms.IntegerField(
+        label="Minimum of workers", required=False, help_text="Elastic: it starts and goes on with as few when GPUs are short."
+    )
+    max_workers = forms.IntegerField(
+        label="Maximum of workers", required=False, help_text="Elastic: it grows to as many when GPUs are free. At most 10,000."
+    )
+    runs = forms.IntegerField(
+        label="Number of runs", error_messages={"required": "Say how many runs."}, help_text="So many pods must end well."
+    )
+    parallelism = forms.IntegerField(
+        label="Runs at once", error_messages={"required": "Say how many at once."}, help_text="So many of them run at the same time."
+    )
+    priority = forms.ChoiceField(
+        label="Priority", choices=_optional(Priority, "The cluster's default (low)"), required=False, help_text="Higher goes first."
+    )
+    preemptibility = forms.ChoiceField(
+        label="Preemptibility",
+        choices=[
+            (Preemptibility.PREEMPTIBLE.value, "Preemptible"),
+            (Preemptibility.NON_PREEMPTIBLE.value, "Non-preemptible"),
+        ],
+        help_text="Preemptible work may use GPUs beyond the project's quota, and gives them back when others need theirs.",
+    )
+    grace_seconds = forms.IntegerField(
+        label="Grace period on preemption, in seconds",
+        required=False,
+        max_value=LONGEST_GRACE,
+        widget=whole(),
+        help_text="0 to 300. Empty: the cluster's default, 30.",
+        error_messages={"max_value": "The grace period must be at most 300 seconds, which is 5 minutes."},
+    )
+    backoff_limit = forms.IntegerField(
+        label="Backoff limit",
+        error_messages={"required": "Say how often to try again."},
+        help_text="How often to try again after failures; 0 to 100.",
+    )
+    auto_delete_seconds = forms.IntegerField(
+        label="Auto-deletion after the end, in seconds",
+        required=False,
+        help_text="Of completed and failed workloads; 0 deletes at once. Empty: it stays until somebody deletes it.",
+    )
+    restart_policy = forms.ChoiceField(label="Restart policy", choices=_optional(RestartPolicy, "The framework's default"), required=False)
+    clean_pod_policy = forms.ChoiceField(
+        label="Pods to delete at the end",
+        choices=_optional(CleanPodPolicy, "The framework's default"),
+        required=False,
+        help_text="None keeps pods that still run, and their GPUs.",
+    )
+
+    def __init__(
+        self,
+        data: Typed,
+        *,
+        environments: Sequence[EnvironmentAsset],
+        resources: Sequence[ComputeResource],
+        distributed: bool,
+        quiet: bool = True,
+    ) -> None:
+        super().__init__(data, quiet=quiet)
+        self.environments = {str(each.pk): each for each in environments}
+        self.resources = {str(each.pk): each for each in resources}
+        own = (CUSTOM, "Own values")
+        self.fields["environment_choice"].choices = [*((key, it.name) for key, it in self.environments.items()), own]  # type: ignore[attr-defined]
+        self.fields["compute_choice"].choices = [*((key, it.name) for key, it in self.resources.items()), own]  # type: ignore[attr-defined]
+        for name in ("runs", "parallelism") if distributed else ("workers", "min_workers", "max_workers", "clean_pod_policy"):
+            del self.fields[name]
+        for name in ("command", "args", "working_dir", "image", "pull_policy"):
+            self.fields[name].help_text = f"{self.fields[name].help_text} Empty: as the environment has it.".strip()
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if cleaned.get("compute_choice") != CUSTOM:
+            # What was typed for own values does not matter while a card is chosen.
+            for name in ComputeFields.base_fields:
+                self.wrong.pop(name, None)
+        return cleaned
+
+    @property
+    def environment(self) -> Environment:
+        typed = super().environment
+        asset = self.environments.get(self.read("environment_choice", ""))
+        if asset is None:
+            return typed if self.read("environment_choice") == CUSTOM else replace(typed, image=typed.image or NOT_CHOSEN)
+        chosen = asset_rules.environment_of(vars(asset))
+        own = {name: value for name in ("image", "pull_policy", "command", "args", "working_dir") if (value := getattr(typed, name))}
+        return replace(chosen, pull_secrets=typed.pull_secrets, variables=self._with_own(chosen.variables, typed.variables), **own)
+
+    def _with_own(self, theirs: Sequence[Variable], own: Sequence[Variable]) -> tuple[Variable, ...]:
+        """The rows first, so that problems of the n-th variable are those of the n-th row; the asset's follow unless a row names them."""
+        named = {variable.name for variable in own}
+        return (*own, *(variable for variable in theirs if variable.name not in named))
+
+    @property
+    def compute(self) -> Compute:
+        asset = self.resources.get(self.read("compute_choice", ""))
+        if asset is not None:
+            chosen = asset_rules.compute_of(vars(asset))
+        else:
+            chosen = super().compute if self.read("compute_choice") == CUSTOM else Compute()
+        return replace(chosen, large_shm=chosen.large_shm or bool(self.read("large_shm")), extended=self.listed("extended"))
+
+    @property
+    def sizes(self) -> list[tuple[str, ComputeResource, str]]:
+        """Each compute resource with its key, and what it gives in words."""
+        return [(key, asset, compute_in_words(asset_rules.compute_of(vars(asset)))) for key, asset in self.resources.items()]
+
+    @property
+    def opens(self) -> dict[str, bool]:
+        """Which of the folded sections hold something that one should see: an error, or what was typed."""
+        custom = self.read("environment_choice") == CUSTOM
+        found = {name: self._says(names, rows) for name, (names, rows) in _FOLDED.items()}
+        return found | {"environment": found["environment"] or custom}
+
+    def _says(self, names: Sequence[str], rows: Sequence[str]) -> bool:
+        fields = [self[name] for name in names if name in self.fields]
+        typed = any(bound.errors or (bound.value() or "") != (_BLANK.get(bound.name, "")) for bound in fields)
+        return typed or any(self.rows[name].all or self.rows[name].errors for name in rows)
+
+    @property
+    def setup(self) -> Setup:
+        return Setup(
+            environment=self.environment,
+            compute=self.compute,
+            volumes=self.listed("volumes"),
+            tolerations=self.listed("tolerations"),
+            node_type=self.read("node_type", ""),
+            annotations=self.listed("annotations"),
+            labels=self.listed("labels"),
+            security=self.security,
+        )
+
+    @property
+    def elastic(self) -> Elastic | None:
+        """Either bound makes it elastic; the other is then the number of workers."""
+        least, most = self.read("min_workers"), self.read("max_workers")
+        if least is None and most is None:
+            return None
+        workers = self.read("workers", 1)
+        return Elastic(workers if least is None else least, workers if most is None else most)
+
+    @property
+    def lifecycle(self) -> Lifecycle:
+        def chosen(name: str, enum: Any) -> Any:
+            return enum(value) if (value := self.read(name)) else None
+
+        return Lifecycle(
+            priority=chosen("priority", Priority),
+            preemptibility=chosen("preemptibility", Preemptibility),
+            backoff_limit=self.read("backoff_limit", Lifecycle().backoff_limit),
+            restart_policy=chosen("restart_policy", RestartPolicy),
+            clean_pod_policy=chosen("clean_pod_policy", CleanPodPolicy),
+            grace_seconds=self.read("grace_seconds"),
+            auto_delete_seconds=self.read("auto_delete_seconds"),
+        )
+
+
+_BLANK = {"backoff_limit": "6", "preemptibility": Preemptibility.PREEMPTIBLE.value}
+_FOLDED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
+    "environment": (("image", "pull_policy", "command", "args", "working_dir", "pull_secrets"), ("variables",)),
+    "security": (SECURITY, ()),
+    "compute": (("node_type", "large_shm"), ("extended", "tolerations")),
+    "general": (
+        (
+            "priority",
+            "preemptibility",
+            "grace_seconds",
+            "backoff_limit",
+            "auto_delete_seconds",
+            "restart_policy",
+            "clean_pod_policy",
+        ),
+        ("annotations", "labels"),
+    ),
+}
+"""The folded sections of the page: their fields, and their rows."""
+
+
+def defaults() -> Typed:
+    """The step before anything is typed."""
+    blank = dict.fromkeys(("environment_choice", "compute_choice", "min_workers", "max_workers"), "")
+    numbers = {"workers": "1", "runs": "1", "parallelism": "1", "backoff_limit": "6"}
+    general = {"preemptibility": Preemptibility.PREEMPTIBLE.value, "priority": ""}
+    own = typed_compute(vars(ComputeResource(gpu_devices=0)))
+    return own | {name: [value] for name, value in (blank | numbers | general).items()}
