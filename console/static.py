@@ -20,7 +20,7 @@ LEFT_OUT = ["rest_framework"]
 """Packages whose pages we do not show."""
 
 
-class Storage(CompressedManifestStaticFilesStorage):  # type: ignore[misc] - WhiteNoise has no types
+class Storage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # WhiteNoise has no types
     """WhiteNoise's, compressing in a tenth of the time for a few percent more bytes: the first start must not wait for it."""
 
     def create_compressor(self, **kwargs: Any) -> Compressor:

@@ -1,0 +1,110 @@
+"""The filters and tags of every template."""
+
+import datetime
+from decimal import Decimal
+
+import pytest
+from django import forms
+from django.template import Context, Template
+from django.test import RequestFactory
+from django.utils import timezone
+
+from console.templatetags import muster
+from workloads.states import Status
+
+
+def rendered(source: str, **context: object) -> str:
+    return Template(source).render(Context(context))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (None, "–"),
+        (0, "0 s"),
+        (59.9, "59 s"),
+        (192, "3 min 12 s"),
+        (7500, "2 h 5 min"),
+        (3 * 86400 + 4 * 3600, "3 d 4 h"),
+        (float("inf"), "–"),
+    ],
+)
+def test_a_duration_has_the_two_units_that_matter(seconds: float | None, words: str) -> None:
+    assert muster.duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(None, "–"), ("", "–"), (0, "0"), (Decimal("0.100"), "0.1"), (1, "1"), (Decimal("2.5"), "2.5"), (100, "100"), ("many", "–")],
+)
+def test_gpus_have_no_idle_zeros(number: object, words: str) -> None:
+    assert muster.gpus(number) == words  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [(None, "–"), (0, "0 B"), (512, "512 B"), (1536, "1.5 KiB"), (64 << 30, "64 GiB"), (1 << 60, "1048576 TiB")]
+)
+def test_a_size_is_in_the_unit_in_which_it_reads_best(size: int | None, words: str) -> None:
+    assert muster.bytes_(size) == words
+
+
+@pytest.mark.parametrize(
+    ("ago", "words"),
+    [
+        (0.2, "just now"),
+        (5, "5 s ago"),
+        (200, "3 min ago"),
+        (7300, "2 h ago"),
+        (86400, "1 day ago"),
+        (3 * 86400, "3 days ago"),
+        (-600, "in 10 min"),
+    ],
+)
+def test_a_time_is_told_by_its_distance(ago: float, words: str) -> None:
+    now = timezone.now()
+    assert muster._distance(now - datetime.timedelta(seconds=ago), now) == words
+
+
+def test_a_time_long_ago_is_a_date_and_the_exact_one_is_on_hover() -> None:
+    shown = muster.when(datetime.datetime(2024, 2, 29, 12, 30, 5, tzinfo=datetime.UTC))
+    assert ">29 Feb 2024<" in shown
+    assert 'datetime="2024-02-29T12:30:05.000Z" title="29 Feb 2024, 12:30:05 UTC"' in shown
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_a_badge_has_colour_icon_and_word(status: Status) -> None:
+    shown = muster.status(status)
+    assert f"#{status.icon}" in shown
+    assert f">{status.label}<" in shown
+    assert "pf-m-cyan" not in shown
+
+
+def test_the_address_keeps_what_is_not_changed() -> None:
+    request = RequestFactory().get("/workloads?status=Running&page=3&project=a")
+    assert muster.query(request, page=None, sort="name", project=["b", "c"]) == "?status=Running&project=b&project=c&sort=name"
+    assert muster.query(RequestFactory().get("/workloads?page=3"), page="") == "?"
+
+
+class Sample(forms.Form):
+    name = forms.CharField(help_text="Short.")
+    size = forms.ChoiceField(choices=[("s", "S")], required=False)
+    loud = forms.BooleanField(required=False)
+
+
+def test_a_field_ties_its_label_help_and_error_to_the_control() -> None:
+    shown = rendered("{% field form.name %}", form=Sample({"name": ""}))
+    assert '<label class="pf-v6-c-form__label mu-label" for="id_name">' in shown
+    assert 'aria-describedby="id_name_error id_name_helptext"' in shown
+    assert 'aria-invalid="true"' in shown
+    assert 'id="id_name_error"' in shown
+    assert 'id="id_name_helptext">Short.' in shown
+
+
+@pytest.mark.parametrize(("name", "mark"), [("size", "pf-v6-c-form-control__toggle-icon"), ("loud", "pf-v6-c-check__input")])
+def test_every_kind_of_control_gets_its_own_dress(name: str, mark: str) -> None:
+    assert mark in rendered("{% field bound %}", bound=Sample()[name])
+
+
+def test_what_a_field_says_is_escaped() -> None:
+    shown = rendered("{% field form.name %}", form=Sample({"name": '"><script>'}))
+    assert "<script>" not in shown

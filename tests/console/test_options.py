@@ -1,0 +1,98 @@
+"""Every knob comes from the environment; nonsense is refused with the variable's name, by whichever process reads it first."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from console import options
+from console.options import BadOptions, Options
+from scripts.settings_table import DOCUMENT, document
+from tests.cluster import ROOT
+from tests.installation import clean_environment
+
+NONSENSE = {
+    "MUSTER_PORT": ["eighty", "65536", "-1"],
+    "MUSTER_LOCALKUBE_PORT": ["x"],
+    "MUSTER_LOCALKUBE_GPUS": ["-1", "many"],
+    "MUSTER_PRODUCTION": ["perhaps"],
+    "MUSTER_WORKER_THREADS": ["0", "1.5"],
+    "MUSTER_KUBE_RATE": ["0", "fast"],
+    "MUSTER_DATABASE_URL": ["mysql://here/it", "postgres:", "/var/db"],
+    "MUSTER_REDIS_URL": ["http://here", "6379"],
+    "MUSTER_LOG_STORAGE": ["gs://bucket"],
+    "MUSTER_LOG_LEVEL": ["loud", "info"],
+    "MUSTER_LOG_DAYS": ["0", "-3"],
+    "MUSTER_TOKEN_SECONDS": ["1"],
+}
+KEYS = {"secret_key": "only-to-test-with-and-long-enough", "encryption_keys": "dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk="}
+CASES = [(name, value) for name, values in NONSENSE.items() for value in values]
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Options.model_fields:
+        monkeypatch.delenv(f"MUSTER_{name.upper()}", raising=False)
+
+
+@pytest.mark.parametrize(("name", "value"), CASES)
+def test_nonsense_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(BadOptions, match=f"^{name}: "):
+        options.read()
+
+
+def test_a_password_in_an_address_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUSTER_DATABASE_URL", "oracle://scott:tiger@here/it")
+    with pytest.raises(BadOptions) as refusal:
+        options.read()
+    assert "tiger" not in str(refusal.value)
+
+
+def test_nothing_has_to_be_set() -> None:
+    read = options.read()
+    assert (read.data_dir, read.host, read.port, read.production) == (Path("var").absolute(), "127.0.0.1", 8000, False)
+
+
+def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUSTER_PORT", "")
+    assert options.read().port == 8000
+
+
+def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUSTER_ALLOWED_HOSTS", " muster.example.org, ,10.0.0.7 ")
+    assert options.read().hosts == ["muster.example.org", "10.0.0.7"]
+
+
+def test_the_settings_page_is_true() -> None:
+    assert DOCUMENT.read_text() == document(), "run: python scripts/settings_table.py"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"port": "eighty"}, "MUSTER_PORT: "),
+        ({"production": 1}, "MUSTER_SECRET_KEY and MUSTER_ENCRYPTION_KEYS must be given"),
+        ({"production": 1, "debug": 1, **KEYS}, "MUSTER_DEBUG and MUSTER_PRODUCTION exclude each other"),
+        ({"secret_key": "x", "encryption_keys": "short"}, "Key 1 of MUSTER_ENCRYPTION_KEYS is no Fernet key"),
+    ],
+)
+@pytest.mark.parametrize("command", [["-m", "console", "web"], ["-m", "console", "up"], ["manage.py", "check"]])
+def test_every_process_refuses_in_words(tmp_path: Path, command: list[str], wrong: dict[str, object], said: str) -> None:
+    environment = clean_environment(data_dir=tmp_path, **wrong)
+    done = subprocess.run([sys.executable, *command], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["web", "worker", "beat", "follow"])
+def test_every_process_of_the_procfile_can_be_started_alone(name: str) -> None:
+    assert f"{name}: python -m console {name}" in (ROOT / "Procfile").read_text().splitlines()
+    environment = clean_environment(port="eighty")
+    done = subprocess.run([sys.executable, "-m", "console", name], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr.partition("\n")[0]) == (
+        2,
+        "Muster could not start. MUSTER_PORT: Input should be a valid integer, unable to parse string as an integer",
+    )

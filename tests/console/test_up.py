@@ -1,0 +1,131 @@
+"""`make up`: what it starts, says and keeps; that it refuses in words, repairs what dies, and leaves nothing behind."""
+
+import os
+import signal
+import socket
+import stat
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.installation import PASSWORD, Installation, eventually
+
+NAMES = {"redis", "localkube", "web", "worker", "beat", "follow"}
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """One that runs, for the tests that leave it running."""
+    with Installation(tmp_path_factory.mktemp("up") / "var") as installation:
+        eventually(lambda: set(installation.pids()) == NAMES)
+        yield installation
+
+
+def get(url: str, timeout: float = 60) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=timeout) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def mode(file: Path) -> int:
+    return stat.S_IMODE(file.stat().st_mode)
+
+
+def test_it_says_where_it_is_and_how_to_sign_in_once(up: Installation) -> None:
+    assert up.url.startswith("http://127.0.0.1:")
+    password = PASSWORD.search(up.said)
+    assert password is not None
+    kept = "".join(up.log(name) for name in ("prepare", *NAMES))
+    assert password["password"] not in kept
+
+
+def test_it_serves_pages_with_their_style(up: Installation) -> None:
+    assert get(f"{up.url}/healthz") == (200, "ok\n")
+    assert get(f"{up.url}/readyz") == (200, "ready\n")
+    status, page = get(f"{up.url}/sign-in")
+    assert status == 200
+    style = page.partition('rel="stylesheet" href="')[2].partition('"')[0]
+    assert get(f"{up.url}{style}")[0] == 200
+
+
+def test_a_new_installation_has_teams_with_quota_in_the_cluster(up: Installation) -> None:
+    said = up.manage(
+        "shell",
+        "--no-imports",
+        "-c",
+        "from projects.models import Project\n"
+        "for p in Project.objects.select_related('department'):\n"
+        "    print(p.department, p, p.gpu_quota, bool(p.synced_at), p.sync_error)",
+    )
+    assert said.split("\n")[:2] == ["research team-a 2.00 True ", "research team-b 2.00 True "]
+
+
+def test_secrets_are_for_their_owner_and_not_for_pods(up: Installation) -> None:
+    assert mode(up.data) == 0o700
+    private = ("keys.json", "up.json", "redis/redis.conf", "muster.sqlite3", "log/web.log", "localkube/kubeconfig")
+    assert {name: mode(up.data / name) for name in private} == dict.fromkeys(private, 0o600)
+    environment = Path(f"/proc/{up.pids()['localkube']}/environ").read_bytes()
+    assert b"MUSTER_" not in environment
+
+
+def test_a_second_one_on_the_same_data_is_refused(up: Installation) -> None:
+    said = Installation(up.data, port=0).refused()
+    assert f"Another one runs on {up.data}." in said
+    assert "MUSTER_DATA_DIR" in said
+    assert get(f"{up.url}/healthz")[0] == 200
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_what_is_killed_comes_back_and_is_told(up: Installation, name: str) -> None:
+    before = up.kill_one(name)
+    eventually(lambda: up.pids().get(name) not in (None, before))
+    eventually(lambda: f"{name} was ended by SIGKILL; it starts again." in up.printed())
+    eventually(lambda: get(f"{up.url}/readyz") == (200, "ready\n"))
+
+
+def test_who_comes_while_the_web_process_is_away_waits_for_it(up: Installation) -> None:
+    up.kill_one("web")
+    assert get(f"{up.url}/healthz") == (200, "ok\n")
+
+
+def test_a_taken_port_is_named_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = Installation(tmp_path / "var", port=port).refused()
+    assert f"Port {port} on 127.0.0.1 is taken" in said
+    assert "MUSTER_PORT" in said
+    assert not (tmp_path / "var" / "muster.sqlite3").exists()
+
+
+def test_a_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    said = Installation(tmp_path / "file" / "var").refused()
+    assert "MUSTER_DATA_DIR" in said
+    assert "Traceback" not in said
+
+
+def test_it_goes_on_where_it_ended_and_stops_as_told(tmp_path: Path) -> None:
+    installation = Installation(tmp_path / "var", admin_password="given by the environment")
+    for how in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        installation.start()
+        assert PASSWORD.search(installation.said) is None
+        assert installation.stop(how) == 0
+        assert installation.running() == []
+    users = "from projects.models import User\nu = User.objects.get()\nprint(u, u.check_password('given by the environment'))"
+    assert installation.manage("shell", "--no-imports", "-c", users) == "admin True\n"
+
+
+def test_a_killed_one_leaves_nothing_and_the_next_goes_on(tmp_path: Path) -> None:
+    installation = Installation(tmp_path / "var").start()
+    os.kill(installation.pids()["web"], signal.SIGSTOP)
+    installation.kill()
+    installation.start()
+    assert "what it left behind: web" in installation.said
+    assert get(f"{installation.url}/readyz") == (200, "ready\n")
+    installation.kill()
+    eventually(lambda: installation.running() == [])

@@ -1,0 +1,100 @@
+"""A program that uses Muster's REST API over HTTP, as anybody's would."""
+
+import http.client
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any
+
+Body = dict[str, Any]
+
+COMPUTE = {"cpuCoreRequest": 0.05, "gpuRequestType": "portion", "gpuPortionRequest": 0.05, "cpuMemoryRequest": "20M"}
+"""So little that many run at once on the embedded cluster."""
+
+
+class Refused(Exception):
+    """The API said no: its status and its body."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(f"{status}: {text[:1000]}")
+        self.status = status
+
+
+class Program:
+    """Signed in, on the project team-a. A request whose answer was lost on the way is made again, as every program has to."""
+
+    def __init__(self, url: str, password: str, patience: float = 90.0, username: str = "admin") -> None:
+        self.url = url
+        self.patience = patience
+        self._headers = {"Content-Type": "application/json"}
+        token = self.ask("POST", "/token", {"grantType": "password", "username": username, "password": password})["accessToken"]
+        self._headers["Authorization"] = f"Bearer {token}"
+        project = next(each for each in self.ask("GET", "/org-unit/projects")["projects"] if each["name"] == "team-a")
+        self.project = str(project["id"])
+        self.cluster = str(self.ask("GET", "/clusters")[0]["uuid"])
+
+    def submit(self, name: str, *, workers: int = 1, **spec: Any) -> str:
+        """The id of a distributed workload; of the one that is there when an answer was lost and this is the second try."""
+        whole = {"image": "muster/allreduce", "numWorkers": workers, "distributedFramework": "PyTorch", "compute": COMPUTE} | spec
+        body = {"name": name, "projectId": self.project, "clusterId": self.cluster, "spec": whole}
+        try:
+            return str(self.ask("POST", "/workloads/distributed", body)["workloadId"])
+        except Refused as refusal:
+            if refusal.status != 409:
+                raise
+            return str(self.listed()[name]["id"])
+
+    def suspend(self, workload_id: str) -> None:
+        self.ask("POST", f"/workloads/distributed/{workload_id}/suspend")
+
+    def resume(self, workload_id: str) -> None:
+        self.ask("POST", f"/workloads/distributed/{workload_id}/resume")
+
+    def delete(self, workload_id: str) -> None:
+        self.ask("DELETE", f"/workloads/distributed/{workload_id}")
+
+    def workload(self, workload_id: str) -> Body:
+        return dict(self.ask("GET", f"/workloads/{workload_id}"))
+
+    def phase(self, workload_id: str) -> str:
+        return str(self.workload(workload_id)["phase"])
+
+    def listed(self, **query: str) -> dict[str, Body]:
+        """The workloads by name."""
+        asked = "".join(f"&{name}={value}" for name, value in query.items())
+        return {each["name"]: each for each in self.ask("GET", f"/workloads?limit=500{asked}")["workloads"]}
+
+    def ask(self, method: str, path: str, body: Body | None = None) -> Any:
+        """The answer's body. Raises Refused for a refusal, and the connection's error when it lasts longer than the patience."""
+        until = time.monotonic() + self.patience
+        data = None if body is None else json.dumps(body).encode()
+        while True:
+            request = urllib.request.Request(f"{self.url}/api/v1{path}", data, self._headers, method=method)
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return json.loads(answer.read() or b"null")
+            except urllib.error.HTTPError as error:
+                raise Refused(error.code, error.read().decode(errors="replace")) from None
+            except (OSError, http.client.HTTPException):
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.1)
+
+
+class Reader:
+    """Somebody with a browser that keeps cookies and runs no scripts."""
+
+    def __init__(self, url: str, password: str) -> None:
+        self.url = url
+        self._browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        token = self.page("/sign-in").partition('name="csrfmiddlewaretoken" value="')[2].partition('"')[0]
+        form = urllib.parse.urlencode({"csrfmiddlewaretoken": token, "username": "admin", "password": password})
+        self._browser.open(f"{url}/sign-in", form.encode(), timeout=60).read()
+
+    def page(self, path: str) -> str:
+        """The page's HTML. Raises HTTPError for any other status than success."""
+        with self._browser.open(f"{self.url}{path}", timeout=60) as answer:
+            text: str = answer.read().decode()
+            return text
