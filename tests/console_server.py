@@ -31,7 +31,9 @@ class WebServer:
         self.log_file = data / "web.log"
         self.url = ""
         given = {f"MUSTER_{name.upper()}": str(value) for name, value in options.items()}
-        self.environment = os.environ | {"MUSTER_DATA_DIR": str(data), "DJANGO_SETTINGS_MODULE": "console.settings"} | given
+        # The database that this test process may have been given is its own; a server that is asked for gets one in its directory.
+        inherited = {name: value for name, value in os.environ.items() if name != "MUSTER_DATABASE_URL"}
+        self.environment = inherited | {"MUSTER_DATA_DIR": str(data), "DJANGO_SETTINGS_MODULE": "console.settings"} | given
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "WebServer":

@@ -1,0 +1,176 @@
+// What every page does: fresh times, copy buttons, toasts, the navigation on small screens, and htmx's manners.
+// For other scripts: window.muster = { toast(text, kind), icon(name), refusal(text), freshen(root) }.
+"use strict";
+
+window.muster = (() => {
+  const MINUTE = 60, HOUR = 3600, DAY = 86400;
+  const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+  const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+
+  const minute = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+
+  const rough = (seconds) => {
+    if (seconds < MINUTE) return `${Math.floor(seconds)} s`;
+    if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`;
+    if (seconds < DAY) return `${Math.floor(seconds / HOUR)} h`;
+    const days = Math.floor(seconds / DAY);
+    return days > 30 ? "" : days === 1 ? "1 day" : `${days} days`;
+  };
+
+  const distance = (moment) => {
+    const seconds = (Date.now() - moment.getTime()) / 1000;
+    if (Math.abs(seconds) < 1) return "just now";
+    const words = rough(Math.abs(seconds));
+    if (!words) return day.format(moment);
+    return seconds > 0 ? `${words} ago` : `in ${words}`;
+  };
+
+  const freshen = (root = document) => {
+    for (const each of root.querySelectorAll("time[data-when], time[data-at]")) {
+      const moment = new Date(each.dateTime);
+      if (Number.isNaN(moment.getTime())) continue;
+      const words = "at" in each.dataset ? minute.format(moment) : distance(moment);
+      if (each.textContent !== words) each.textContent = words;
+      if (!each.dataset.exact) {
+        each.dataset.exact = "1";
+        each.title = exact.format(moment);
+      }
+    }
+  };
+
+  const icon = (name) => {
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    svg.setAttribute("class", "mu-icon");
+    svg.setAttribute("width", "16");
+    svg.setAttribute("height", "16");
+    svg.setAttribute("aria-hidden", "true");
+    const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
+    use.setAttribute("href", `${document.body.dataset.icons}#${name}`);
+    svg.append(use);
+    return svg;
+  };
+
+  const ICONS = { error: icon.bind(null, "circle-x"), warning: icon.bind(null, "triangle-alert"), success: icon.bind(null, "circle-check") };
+  const STAY = 8000;
+
+  // Errors stay until they are dismissed; the rest goes by itself, but not while somebody is on it.
+  const age = (toast) => {
+    if (toast.dataset.toast === "error") return;
+    const leave = () => (toast.matches(":hover, :focus-within") ? window.setTimeout(leave, STAY / 2) : toast.remove());
+    window.setTimeout(leave, STAY);
+  };
+
+  const toast = (text, kind = "info") => {
+    const made = document.getElementById("toast-template").content.firstElementChild.cloneNode(true);
+    made.dataset.toast = kind;
+    made.className = `mu-toast mu-toast--${kind}`;
+    if (ICONS[kind]) made.firstElementChild.replaceWith(ICONS[kind]());
+    made.querySelector(".mu-toast__text").textContent = text;
+    // Behind an open dialog nobody would see it.
+    const toasts = document.getElementById("toasts");
+    const host = [...document.querySelectorAll("dialog:modal")].at(-1) || document.body;
+    if (toasts.parentElement !== host) host.append(toasts);
+    toasts.append(made);
+    age(made);
+  };
+
+  // What was refused is told where one looks: in the open dialog, else as a toast.
+  const refusal = (text) => {
+    const open = document.querySelector("dialog:modal .mu-dialog__body");
+    if (!open) return toast(text, "error");
+    open.querySelector(":scope > .mu-alert--refused")?.remove();
+    const told = document.createElement("div");
+    told.className = "mu-alert mu-alert--danger mu-alert--refused";
+    told.setAttribute("role", "alert");
+    const words = document.createElement("p");
+    words.textContent = text;
+    told.append(icon("circle-x"), words);
+    open.prepend(told);
+  };
+
+  const copied = async (button) => {
+    const from = document.querySelector(button.dataset.copy);
+    if (!from) return;
+    const text = "value" in from ? from.value : from.textContent;
+    try {
+      await navigator.clipboard.writeText(text.trim());
+    } catch {
+      // Without a secure origin there is no clipboard: select the text, so that Ctrl+C does it.
+      window.getSelection().selectAllChildren(from);
+      return toast("This browser does not let a page copy here. The text is selected: press Ctrl+C.", "warning");
+    }
+    const drawing = button.querySelector("svg");
+    const done = icon("check");
+    drawing?.replaceWith(done);
+    button.dataset.copied = "1";
+    toast("Copied.", "success");
+    window.setTimeout(() => { if (drawing) done.replaceWith(drawing); delete button.dataset.copied; }, 2000);
+  };
+
+  const cookie = (name) => document.cookie.split("; ").find((each) => each.startsWith(`${name}=`))?.slice(name.length + 1);
+
+  // The part or page that refused says why in an element marked data-refused.
+  const reason = (xhr) => {
+    if (!xhr.status) return "Muster does not answer. Check the connection and try again.";
+    const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
+    const told = page.querySelector("[data-refused]")?.textContent.replace(/\s+/g, " ").trim();
+    return told || `It could not be done (HTTP ${xhr.status}). Load the page again and repeat it.`;
+  };
+
+  document.addEventListener("htmx:configRequest", (event) => {
+    const token = cookie("muster_csrf") || document.querySelector("meta[name=csrf-token]")?.content;
+    if (token) event.detail.headers["X-CSRFToken"] = token;
+  });
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const xhr = event.detail.xhr;
+    if (xhr.responseURL && new URL(xhr.responseURL).pathname === document.body.dataset.signIn) {
+      event.detail.shouldSwap = false;
+      window.location.reload();
+    } else if (/^\s*<div[^>]*\bdata-refused\b/.test(xhr.responseText || "")) {
+      event.detail.shouldSwap = false;
+      if (!event.detail.isError) refusal(reason(xhr));
+    }
+  });
+  document.addEventListener("htmx:responseError", (event) => refusal(reason(event.detail.xhr)));
+  document.addEventListener("htmx:sendError", (event) => {
+    // What asks by itself, again and again, must not fill the page with what the banner says.
+    if (event.detail.requestConfig?.triggeringEvent) refusal(reason(event.detail.xhr));
+  });
+  document.addEventListener("htmx:afterSettle", (event) => freshen(event.target));
+  document.addEventListener("muster:toast", (event) => toast(event.detail.text, event.detail.kind));
+
+  document.addEventListener("click", (event) => {
+    const at = event.target;
+    const copy = at.closest("[data-copy]");
+    if (copy) copied(copy);
+    at.closest("[data-dismiss]")?.closest("[data-toast]")?.remove();
+  });
+
+  const navigation = () => {
+    const button = document.getElementById("nav-toggle");
+    const nav = document.getElementById("nav");
+    const shade = document.getElementById("nav-shade");
+    if (!button || !nav) return;
+    const show = (open) => {
+      nav.classList.toggle("mu-nav--open", open);
+      button.setAttribute("aria-expanded", String(open));
+      shade.hidden = !open;
+      if (open) nav.querySelector("a")?.focus();
+    };
+    button.addEventListener("click", () => show(button.getAttribute("aria-expanded") !== "true"));
+    shade.addEventListener("click", () => show(false));
+    nav.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && button.getAttribute("aria-expanded") === "true") { show(false); button.focus(); }
+    });
+    nav.addEventListener("focusout", (event) => {
+      if (event.relatedTarget && !nav.contains(event.relatedTarget) && event.relatedTarget !== button) show(false);
+    });
+  };
+
+  navigation();
+  freshen();
+  document.querySelectorAll("#toasts [data-toast]").forEach(age);
+  window.setInterval(() => { if (!document.hidden) freshen(); }, 5000);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) freshen(); });
+  return { toast, icon, refusal, freshen };
+})();

@@ -1,0 +1,191 @@
+"""The frame in a real browser: signing in, menus, themes, dialogs, with the keyboard."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import SignIn, Site, axe, fits
+from tests.cast import PASSWORD
+
+DARK = re.compile(r"\bpf-v6-theme-dark\b")
+
+
+def test_one_signs_in_and_out_with_the_keyboard_alone(page: Page, site: Site) -> None:
+    page.goto("/sign-in?next=/projects")
+    page.keyboard.type("vera")
+    page.keyboard.press("Tab")
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Projects")).to_be_visible()
+    page.get_by_role("button", name="vera").focus()
+    page.keyboard.press("ArrowUp")
+    expect(page.get_by_role("menuitem", name="Sign out")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Sign in to Muster")).to_be_visible()
+
+
+def test_a_wrong_password_is_told_and_the_name_is_kept(page: Page, site: Site) -> None:
+    page.goto("/sign-in")
+    page.get_by_label("User name").fill("bob")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("The name or the password is not right")
+    expect(page.get_by_label("User name")).to_have_value("bob")
+
+
+def test_the_first_tab_leads_past_the_navigation(sign_in: SignIn) -> None:
+    page = sign_in("alice")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#main")).to_be_focused()
+
+
+def test_a_menu_is_walked_with_the_arrow_keys_and_gives_the_focus_back(sign_in: SignIn) -> None:
+    page = sign_in("alice")
+    button = page.get_by_role("button", name="alice")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("menuitem", name="Account")).to_be_focused()
+    expect(button).to_have_attribute("aria-expanded", "true")
+    for key, name in (("ArrowDown", "As the system"), ("End", "Sign out"), ("Home", "Account"), ("d", "Dark")):
+        page.keyboard.press(key)
+        expect(page.locator(":focus")).to_contain_text(name)
+    page.keyboard.press("Escape")
+    expect(button).to_be_focused()
+    expect(button).to_have_attribute("aria-expanded", "false")
+
+
+def test_a_theme_is_chosen_kept_and_there_from_the_first_paint(sign_in: SignIn) -> None:
+    page = sign_in("alice")
+    page.get_by_role("button", name="alice").click()
+    page.get_by_role("menuitemradio", name="Dark").click()
+    expect(page.locator("html")).to_have_class(DARK)
+    page.add_init_script("document.addEventListener('readystatechange', () => { window.first ??= document.documentElement.className })")
+    page.reload()
+    assert DARK.search(page.evaluate("window.first"))
+    page.get_by_role("button", name="alice").click()
+    expect(page.get_by_role("menuitemradio", name="Dark")).to_have_attribute("aria-checked", "true")
+    page.get_by_role("menuitemradio", name="As the system").click()
+    expect(page.locator("html")).not_to_have_class(DARK)
+
+
+def test_without_a_choice_the_page_follows_the_system(sign_in: SignIn) -> None:
+    page = sign_in("alice")
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator("html")).to_have_class(DARK)
+    page.emulate_media(color_scheme="light")
+    expect(page.locator("html")).not_to_have_class(DARK)
+
+
+def test_a_dialog_takes_the_focus_and_gives_it_back(sign_in: SignIn) -> None:
+    page = sign_in("alice", "/users")
+    opener = page.get_by_role("link", name="New user")
+    opener.focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="New user")
+    expect(dialog.get_by_role("heading", name="New user")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(opener).to_be_focused()
+
+
+def test_a_form_in_a_dialog_comes_back_with_its_errors_and_then_shows_the_secret(sign_in: SignIn, site: Site) -> None:
+    page = sign_in("alice", "/users")
+    page.get_by_role("link", name="New user").click()
+    dialog = page.locator("#dialog")
+    dialog.get_by_label("User name").fill("bob")
+    dialog.get_by_role("button", name="Create user").click()
+    expect(dialog).to_contain_text("There is a user of this name already")
+    dialog.get_by_label("User name").fill("carla")
+    dialog.get_by_role("button", name="Create user").click()
+    dialog.get_by_role("button", name="Copy temporary password").click()
+    expect(page.get_by_role("status").get_by_text("Copied.")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == dialog.locator("#secret-password").text_content()
+    dialog.get_by_role("link", name="Done").click()
+    expect(page.get_by_role("row", name=re.compile("carla"))).to_contain_text("Temporary password")
+
+
+def test_what_cannot_be_undone_is_asked_first(sign_in: SignIn, site: Site) -> None:
+    page = sign_in("alice", f"/projects/{site.team_b}")
+    remove = page.get_by_role("button", name="Remove mallory")
+    remove.click()
+    question = page.get_by_role("alertdialog", name="Remove mallory?")
+    expect(question.get_by_role("button", name="Cancel")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(question).to_be_hidden()
+    expect(remove).to_be_focused()
+    remove.click()
+    question.get_by_role("button", name="Remove").click()
+    expect(page.get_by_role("status")).to_contain_text("mallory has no role in team-b any more")
+    expect(remove).to_have_count(0)
+
+
+def test_on_a_small_screen_the_navigation_opens_and_closes(sign_in: SignIn) -> None:
+    page = sign_in("alice")
+    page.set_viewport_size({"width": 360, "height": 800})
+    clusters = page.get_by_role("link", name="Clusters")
+    expect(clusters).to_be_hidden()
+    page.get_by_role("button", name="Navigation").click()
+    expect(clusters).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(clusters).to_be_hidden()
+    expect(page.get_by_role("button", name="Navigation")).to_be_focused()
+
+
+def test_times_stay_fresh_by_themselves(sign_in: SignIn) -> None:
+    page = sign_in("alice")
+    page.evaluate("document.querySelector('time').dateTime = new Date(Date.now() - 7260000).toISOString(); muster.freshen()")
+    expect(page.locator("time").first).to_have_text("2 h ago")
+    assert page.locator("time").first.get_attribute("title")
+
+
+def test_the_drawer_opens_beside_the_page_and_gives_the_focus_back(sign_in: SignIn) -> None:
+    page = sign_in("alice")
+    page.evaluate("const link = document.getElementById('new-project'); link.dataset.drawer = '/users/new'; delete link.dataset.dialog")
+    opener = page.get_by_role("link", name="New project")
+    opener.click()
+    drawer = page.get_by_role("dialog", name="Details")
+    expect(drawer.get_by_role("heading", name="New user")).to_be_focused()
+    expect(page.get_by_role("link", name="Clusters")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+    expect(opener).to_be_focused()
+
+
+def test_what_is_refused_is_told_where_one_looks(sign_in: SignIn) -> None:
+    page = sign_in("alice", "/users")
+    page.evaluate("htmx.ajax('POST', '/users/999999/reset', {swap: 'none'})")
+    expect(page.get_by_role("status")).to_contain_text("The address is wrong, what it showed is gone")
+    page.get_by_role("link", name="New user").click()
+    page.evaluate("htmx.ajax('POST', '/users/999999/reset', {swap: 'none'})")
+    expect(page.locator("#dialog").get_by_role("alert")).to_contain_text("The address is wrong")
+
+
+def test_a_lost_session_leads_to_the_sign_in_page(sign_in: SignIn) -> None:
+    page = sign_in("alice", "/users")
+    page.context.clear_cookies()
+    page.get_by_role("link", name="New user").click()
+    expect(page.get_by_role("heading", name="Sign in to Muster")).to_be_visible()
+
+
+def test_a_toast_is_seen_in_front_of_an_open_dialog(sign_in: SignIn) -> None:
+    page = sign_in("alice", "/users")
+    page.get_by_role("link", name="New user").click()
+    expect(page.locator("#dialog")).to_be_visible()
+    page.evaluate("muster.toast('Look here', 'error')")
+    page.get_by_role("button", name="Dismiss").click()
+    page.keyboard.press("Escape")
+    page.evaluate("muster.toast('And here')")
+    expect(page.locator("body > #toasts")).to_contain_text("And here")
+
+
+def test_axe_and_the_width_check_see_what_is_wrong(sign_in: SignIn) -> None:
+    page = sign_in("alice")
+    page.evaluate("document.querySelector('main').append(document.createElement('img'))")
+    with pytest.raises(AssertionError, match="image-alt"):
+        axe(page)
+    page.evaluate("document.querySelector('main').style.width = '3000px'")
+    with pytest.raises(AssertionError, match="too wide at 360 px"):
+        fits(page)
