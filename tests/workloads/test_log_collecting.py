@@ -1,0 +1,175 @@
+"""The collector with rows and a real cluster: what is found, read, told, kept, and let go of."""
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from clusters.kube import calls
+from clusters.kube.client import Client
+from clusters.kube.resources import PODS
+from tests.cast import Cast, make_cast
+from tests.cluster import LocalKube
+from tests.workloads import pods
+from tests.workloads.test_log_views import a_log, numbered
+from workloads import logbook
+from workloads.logbook import keeping, places
+from workloads.logbook.collecting import Collector
+from workloads.models import Log, Pod, Workload
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(scope="module")
+def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKube]:
+    with LocalKube(tmp_path_factory.mktemp("collecting") / "kube") as running:
+        yield running
+
+
+@pytest.fixture
+def client(kube: LocalKube) -> Iterator[Client]:
+    with pods.client_of(kube) as made:
+        yield made
+        pods.remove_all(made)
+
+
+@pytest.fixture
+def cast(transactional_db: None) -> Cast:
+    return make_cast()
+
+
+@pytest.fixture
+def workload(cast: Cast) -> Workload:
+    return pods.a_workload(cast.team_a)
+
+
+def until_kept(collector: Collector, workload: Workload) -> None:
+    def kept() -> bool:
+        collector.turn()
+        return logbook.is_kept(workload.pk)
+
+    pods.eventually(kept)
+
+
+def contents(workload: Workload) -> dict[tuple[str, int], list[str]]:
+    logs = Log.objects.filter(pod__workload=workload, state=Log.State.COMPLETE)
+    return {(log.container, log.run): b"".join(logbook.lines(log)).decode().splitlines() for log in logs}
+
+
+def test_every_container_of_an_ended_pod_is_kept(client: Client, workload: Workload) -> None:
+    pods.start(client, pods.shell("echo main", init="echo first"))
+    pods.seen(workload, pods.ended(client))
+    assert not logbook.is_kept(workload.pk)
+    with pods.collector(workload.cluster, client) as collector:
+        until_kept(collector, workload)
+    assert contents(workload) == {("first", 0): ["first"], ("main", 0): ["main"]}
+    assert Pod.objects.get().logs_kept
+
+
+def test_the_runs_before_and_after_a_restart_are_two_logs(client: Client, workload: Workload, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    pods.start(client, pods.shell(f"if test -e {mark}; then echo second; else touch {mark}; echo one; exit 1; fi", restart="OnFailure"))
+    pods.seen(workload, pods.ended(client))
+    with pods.collector(workload.cluster, client) as collector:
+        until_kept(collector, workload)
+    assert contents(workload) == {("main", 0): ["one"], ("main", 1): ["second"]}
+
+
+def test_keeping_waits_for_the_collector_and_no_longer_than_said(client: Client, workload: Workload) -> None:
+    pods.start(client, pods.shell("echo line"))
+    pods.seen(workload, pods.ended(client))
+    assert not logbook.keep(workload.pk, within=0.1)
+    stop = threading.Event()
+    collector = Collector(workload.cluster_id, stop, threading.Event(), lambda _: client)
+    thread = threading.Thread(target=collector.run)
+    thread.start()
+    kept = logbook.keep(workload.pk, within=30)
+    stop.set()
+    thread.join(30)
+    assert kept
+    assert not thread.is_alive()
+
+
+def test_a_pod_that_was_gone_before_is_said_to_be_lost(client: Client, workload: Workload) -> None:
+    pods.start(client, pods.shell("echo line"))
+    pods.seen(workload, pods.ended(client), gone=True)
+    calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace=0)
+    pods.remove_all(client)
+    with pods.collector(workload.cluster, client) as collector:
+        until_kept(collector, workload)
+    log = Log.objects.get()
+    assert (log.state, log.note) == (Log.State.LOST, "The pod was gone before its log was read.")
+
+
+def test_logs_beyond_the_bound_wait_their_turn_and_say_so(client: Client, workload: Workload) -> None:
+    for number in range(3):
+        pods.start(client, pods.shell("echo line; sleep 60", name=f"pod{number}"))
+        pods.seen(workload, pods.eventually(lambda name=f"pod{number}": running(client, name)), rank=number)
+    with pods.collector(workload.cluster, client, at_once=2) as collector:
+        collector.turn()
+        collector.turn()
+        waits = [log for log in Log.objects.all() if "waits for its turn: 2 logs" in log.note]
+        assert len(waits) == 1 or pods.eventually(lambda: collector.turn() or Log.objects.filter(note__contains="its turn: 2").exists())
+
+
+def running(client: Client, name: str) -> Any:
+    pod = pods.read(client, name)
+    return pod if pod["status"]["phase"] == "Running" else None
+
+
+def test_a_name_that_no_file_may_have_stops_nothing(client: Client, workload: Workload) -> None:
+    pods.start(client, pods.shell("echo line"))
+    pod = pods.ended(client)
+    bad = {**pod["status"]["containerStatuses"][0], "name": "../../etc/passwd"}
+    pods.seen(workload, pod | {"status": {**pod["status"], "containerStatuses": [bad, *pod["status"]["containerStatuses"]]}})
+    with pods.collector(workload.cluster, client) as collector:
+        until_kept(collector, workload)
+    assert contents(workload) == {("main", 0): ["line"]}
+    assert Log.objects.get(state=Log.State.LOST).path == ""
+
+
+def test_a_turn_asks_a_constant_number_of_queries(client: Client, workload: Workload, django_assert_max_num_queries: Any) -> None:
+    for number in range(30):
+        pod = {"metadata": {"name": f"p{number}", "uid": f"u{number}"}, "spec": {"nodeName": "n"}, "status": {"phase": "Pending"}}
+        pods.seen(workload, pod)
+    with pods.collector(workload.cluster, client) as collector:
+        collector.turn()
+        with django_assert_max_num_queries(1):
+            collector.turn()
+
+
+def ended(log: Log, days: float) -> None:
+    Log.objects.filter(pk=log.pk).update(ended_at=timezone.now() - timedelta(days=days))
+
+
+def test_old_logs_are_removed_and_say_so(workload: Workload, settings: Any) -> None:
+    old, new = a_log(workload, numbered(3)), a_log(workload, numbered(3), rank=1)
+    ended(old, 15)
+    ended(new, 13)
+    assert logbook.retain() == 1
+    old.refresh_from_db()
+    assert (old.state, "14 days" in old.note) == (Log.State.REMOVED, True)
+    assert not places.local(old.path).exists()
+    assert places.local(new.path).exists()
+    assert logbook.tail(old, 100) == b""
+
+
+def test_the_oldest_logs_make_room(workload: Workload, settings: Any) -> None:
+    logs = [a_log(workload, numbered(100), rank=rank) for rank in range(3)]
+    for age, log in enumerate(logs):
+        ended(log, 3 - age)
+    settings.OPTIONS = settings.OPTIONS.model_copy(update={"log_bytes": 2 * logs[0].size})
+    assert logbook.retain() == 1
+    assert [Log.objects.get(pk=log.pk).state for log in logs] == ["removed", "complete", "complete"]
+
+
+def test_files_of_a_workload_that_is_no_more_are_removed(workload: Workload) -> None:
+    log = a_log(workload, numbered(3))
+    path = places.local(log.path)
+    workload.delete()
+    keeping.retain()
+    assert not path.exists()

@@ -1,0 +1,156 @@
+"""Logs as they come: a stream that breaks off and comes back loses and doubles no line; downloads are made while they are sent."""
+
+import asyncio
+import io
+import json
+import zipfile
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import AsyncClient
+from django.urls import reverse
+
+from tests.cast import make_cast
+from tests.workloads import pods
+from tests.workloads.test_log_views import START, a_log, numbered
+from workloads import logbook
+from workloads.logbook import live, places, stamps
+from workloads.logbook.writing import Writer
+from workloads.models import Log, Workload
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.anyio]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def signed_in() -> tuple[AsyncClient, Workload]:
+    cast = await sync_to_async(make_cast)()
+    client = AsyncClient()
+    await client.aforce_login(cast.bob)
+    return client, await sync_to_async(pods.a_workload)(cast.team_a)
+
+
+async def capturing(workload: Workload, count: int = 0, rank: int = 0) -> Log:
+    return await sync_to_async(a_log)(workload, numbered(count), rank=rank, state=Log.State.CAPTURING)
+
+
+def append(log: Log, texts: list[str]) -> None:
+    with Writer(places.local(log.path)) as writer:
+        at = writer.latest if writer.lines else START
+        writer.append([f"{stamps.text(at + number + 1)} {text}".encode() for number, text in enumerate(texts)])
+
+
+def settle(log: Log) -> None:
+    Log.objects.filter(pk=log.pk).update(state=Log.State.COMPLETE)
+
+
+async def events(client: AsyncClient, workload: Workload, query: dict[str, Any], last: str = "") -> AsyncIterator[tuple[str, str, Any]]:
+    """(event, id, data) of a stream, until it ends."""
+    headers = {"Last-Event-ID": last} if last else {}
+    answer = await client.get(reverse("log-stream", args=[workload.pk]), query, headers=headers)
+    assert answer.status_code == 200
+    stream = answer.streaming_content
+    try:
+        async for piece in stream:
+            fields = dict(line.split(": ", 1) for line in piece.decode().splitlines() if ": " in line and not line.startswith(":"))
+            if "event" in fields:
+                yield fields["event"], fields["id"], json.loads(fields["data"])
+    finally:
+        await stream.aclose()
+
+
+async def collected(client: AsyncClient, workload: Workload, query: dict[str, Any], until: int, last: str = "") -> tuple[list[str], str]:
+    """The first lines of a stream, so many at least or all there are, and the id of the last event."""
+    found: list[str] = []
+    async with asyncio.timeout(30):
+        stream = events(client, workload, query, last)
+        async for _, told, data in stream:
+            last = told
+            found += [item["x"] for item in data if "x" in item] if isinstance(data, list) else []
+            if len(found) >= until:
+                break
+        await stream.aclose()
+    return found, last
+
+
+async def test_lines_come_as_they_are_written_until_the_end() -> None:
+    client, workload = await signed_in()
+    log = await capturing(workload, 2)
+    waiting = asyncio.create_task(collected(client, workload, {"log": log.pk, "after": ""}, until=1000))
+    await asyncio.to_thread(append, log, ["new 0", "new 1"])
+    await sync_to_async(settle)(log)
+    found, _ = await waiting
+    assert found == ["line 0", "line 1", "new 0", "new 1"]
+    assert not live._feeds
+
+
+async def test_a_stream_that_breaks_off_and_comes_back_loses_and_doubles_nothing() -> None:
+    client, workload = await signed_in()
+    log = await capturing(workload, 1200)
+    found: list[str] = []
+    last = ""
+    for wanted in (100, 1, 1):
+        lines, last = await collected(client, workload, {"log": log.pk}, wanted, last)
+        found += lines
+        await asyncio.to_thread(append, log, [f"line {len(found)} or so"])
+    await sync_to_async(settle)(log)
+    found += (await collected(client, workload, {"log": log.pk}, 1 << 30, last))[0]
+    held = [line.decode().split(" ", 1)[1] for line in logbook.tail(log, 1 << 20).splitlines()]
+    assert found == held
+
+
+async def test_a_pod_that_writes_late_is_in_the_merged_stream_with_every_line() -> None:
+    client, workload = await signed_in()
+    first = await capturing(workload, 3)
+    lines, last = await collected(client, workload, {"attempt": 1}, 3)
+    second = await capturing(workload, 2, rank=1)
+    more, _ = await collected(client, workload, {"attempt": 1}, 2, last)
+    assert (lines, more) == (["line 0", "line 1", "line 2"], ["line 0", "line 1"])
+    assert first.pk != second.pk
+
+
+async def test_too_many_streams_of_one_person_are_refused(settings: Any) -> None:
+    client, workload = await signed_in()
+    log = await capturing(workload, 1)
+    held = [events(client, workload, {"log": log.pk}) for _ in range(20)]
+    for stream in held:
+        await anext(stream)
+    answer = await client.get(reverse("log-stream", args=[workload.pk]), {"log": log.pk})
+    for stream in held:
+        await stream.aclose()
+    assert answer.status_code == 429
+
+
+async def test_a_program_follows_a_log_as_plain_text() -> None:
+    _, workload = await signed_in()
+    log = await capturing(workload, 5)
+    log = await Log.objects.select_related("pod").aget(pk=log.pk)
+    await sync_to_async(settle)(log)
+    found = b"".join([piece async for piece in logbook.follow(log, tail=2)])
+    assert found == b"line 3\nline 4\n"
+    assert b"".join(await sync_to_async(list)(logbook.lines(log, tail=1, timestamps=True))).endswith(b"Z line 4\n")
+
+
+async def body(client: AsyncClient, workload: Workload, query: dict[str, Any]) -> bytes:
+    answer = await client.get(reverse("log-download", args=[workload.pk]), query)
+    return b"".join([piece async for piece in answer.streaming_content])
+
+
+async def test_one_log_is_downloaded_as_it_is() -> None:
+    client, workload = await signed_in()
+    log = await capturing(workload, 30_000)
+    assert await body(client, workload, {"log": log.pk}) == places.local(log.path).read_bytes()
+    assert (await body(client, workload, {"log": log.pk, "timestamps": "0"})).startswith(b"line 0\nline 1\n")
+
+
+async def test_all_logs_are_downloaded_as_one_archive() -> None:
+    client, workload = await signed_in()
+    logs = [await capturing(workload, 1000 * (rank + 1), rank=rank) for rank in range(3)]
+    archive = zipfile.ZipFile(io.BytesIO(await body(client, workload, {"attempt": 1})))
+    assert archive.testzip() is None
+    assert [archive.read(info) for info in archive.infolist()] == [places.local(log.path).read_bytes() for log in logs]

@@ -1,0 +1,105 @@
+"""Whether a workload's logs are safe, waiting for that, and letting go of old ones."""
+
+import logging
+import shutil
+import time
+import uuid
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.db.models import Sum
+from django.utils import timezone
+
+from workloads.logbook import places, storing
+from workloads.logbook.rows import ENDED
+from workloads.models import Log, Pod, Workload
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY = 0.05
+AT_ONCE = 500
+OLD = "It was removed because logs are kept for {:g} days after their end."
+ROOM = "It was removed to make room: {} MiB of logs are kept, and it was among the oldest."
+
+
+def is_kept(workload_id: uuid.UUID) -> bool:
+    """Whether of every pod that has ended, or is gone, everything that can be had of its logs is here."""
+    return not Pod.objects.filter(ENDED, workload=workload_id, logs_kept=False).exists()
+
+
+def keep(workload_id: uuid.UUID, within: float = 5.0) -> bool:
+    """Wait, so many seconds at most, until `is_kept`, and say whether it is. Not to be called in a transaction."""
+    until = time.monotonic() + within
+    while not (safe := is_kept(workload_id)) and time.monotonic() < until:
+        time.sleep(LOOK_EVERY)
+    return safe
+
+
+def retain(now: datetime | None = None) -> int:
+    """Remove logs that ended too long ago, then the oldest while all together are too large, and files without a workload.
+
+    A removed log's row stays and says why. Gives how many logs were removed.
+    """
+    options = settings.OPTIONS
+    settled = Log.objects.filter(state__in=(Log.State.COMPLETE, Log.State.LOST)).order_by("ended_at", "id")
+    limit = (now or timezone.now()) - timedelta(days=options.log_days)
+    removed = 0
+    while rows := list(settled.filter(ended_at__lt=limit)[:AT_ONCE]):
+        removed += _remove(rows, OLD.format(options.log_days))
+    excess = (Log.objects.exclude(state=Log.State.REMOVED).aggregate(total=Sum("size"))["total"] or 0) - options.log_bytes
+    while excess > 0 and (rows := list(settled.filter(size__gt=0)[:AT_ONCE])):
+        enough = []
+        for row in rows:
+            if excess <= 0:
+                break
+            enough.append(row)
+            excess -= row.size
+        removed += _remove(enough, ROOM.format(options.log_bytes >> 20))
+    _sweep(places.root())
+    storing.sweep()
+    return removed
+
+
+def _remove(rows: Iterable[Log], why: str) -> int:
+    """The rows say so first: a file that a crash leaves behind goes with its workload, but a row without its file is a riddle."""
+    chosen = list(rows)
+    Log.objects.filter(pk__in=[row.pk for row in chosen]).update(state=Log.State.REMOVED, note=why)
+    for row in chosen:
+        if row.path:
+            _unlink(places.local(row.path))
+            storing.remove(row.path)
+    return len(chosen)
+
+
+def _unlink(path: Path) -> None:
+    for each in (path, places.index_of(path)):
+        each.unlink(missing_ok=True)
+    for folder in (path.parent, path.parent.parent):
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+
+
+def _sweep(root: Path) -> None:
+    """Remove the files, here and in the object store, of workloads that are no more."""
+    here = {name.name: name for name in root.iterdir() if name.is_dir()} if root.exists() else {}
+    ids = [name for name in {*here, *storing.folders()} if _is_id(name)]
+    for begin in range(0, len(ids), AT_ONCE):
+        some = ids[begin : begin + AT_ONCE]
+        known = {str(pk) for pk in Workload.objects.filter(pk__in=some).values_list("pk", flat=True)}
+        for name in some:
+            if name not in known:
+                if name in here:
+                    shutil.rmtree(here[name], ignore_errors=True)
+                storing.remove_folder(name)
+                log.info("removed the logs of workload %s, which is no more", name)
+
+
+def _is_id(name: str) -> bool:
+    try:
+        return str(uuid.UUID(name)) == name
+    except ValueError:
+        return False

@@ -1,0 +1,162 @@
+"""Logs that grow while somebody looks: one poller for each workload and process looks at the files for all its viewers."""
+
+import asyncio
+import contextlib
+import os
+import uuid
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import ExitStack
+
+from asgiref.sync import sync_to_async
+from django.db import connections
+
+from workloads.logbook import places, texts, windows
+from workloads.logbook.framing import forward
+from workloads.logbook.reading import opened
+from workloads.logbook.windows import Cursor, Window
+from workloads.models import Log, Workload
+from workloads.states import RESTING, Status
+
+LOOK_EVERY = 0.2
+ASK_EVERY = 2.0
+"""Seconds between two looks at the files, and at the rows."""
+
+
+class Feed:
+    """One workload's logs. `version` grows with every change; `sizes` are those of the files now, by the log's id."""
+
+    def __init__(self, workload: uuid.UUID) -> None:
+        self._workload = workload
+        self._changed = asyncio.Event()
+        self.viewers = 0
+        self.version = 0
+        self.logs: Sequence[Log] = ()
+        self.sizes: dict[int, int] = {}
+        self.resting = False
+        self.task: asyncio.Task[None] | None = None
+
+    async def ask(self) -> None:
+        """Read the rows anew."""
+        self.logs, self.resting = await sync_to_async(_rows, thread_sensitive=False)(self._workload)
+        self.look()
+        self._tell()
+
+    def look(self) -> bool:
+        """Whether a file has grown since the last look."""
+        sizes = {log.pk: _size(log) for log in self.logs}
+        grown, self.sizes = sizes != self.sizes, sizes
+        return grown
+
+    async def run(self) -> None:
+        clock = asyncio.get_running_loop().time
+        asked = clock()
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            if clock() - asked > ASK_EVERY:
+                await self.ask()
+                asked = clock()
+            elif self.look():
+                self._tell()
+
+    async def news(self, version: int, within: float) -> bool:
+        """Whether there is something newer than `version`, now or within so many seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                while self.version == version and not self.broken:
+                    await self._changed.wait()
+        return self.version != version
+
+    @property
+    def broken(self) -> bool:
+        """Whether nobody looks any more: the database did not answer. Whoever watches begins anew."""
+        return self.task is not None and self.task.done()
+
+    def _tell(self) -> None:
+        self.version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+_feeds: dict[uuid.UUID, Feed] = {}
+
+
+@contextlib.asynccontextmanager
+async def watching(workload: uuid.UUID) -> AsyncIterator[Feed]:
+    """The workload's feed, shared by all who watch it in this process."""
+    feed = _feeds.get(workload)
+    if feed is None or feed.broken:
+        feed = _feeds[workload] = Feed(workload)
+    feed.viewers += 1
+    try:
+        if feed.task is None:
+            await feed.ask()
+            feed.task = feed.task or asyncio.create_task(feed.run())
+        yield feed
+    finally:
+        feed.viewers -= 1
+        if not feed.viewers:
+            if feed.task is not None:
+                feed.task.cancel()
+            if _feeds.get(workload) is feed:
+                del _feeds[workload]
+
+
+def window(logs: Iterable[Log], cursor: Cursor, sizes: dict[int, int]) -> Window:
+    """What of these logs comes after the cursor; those that have not grown are not opened."""
+    with ExitStack() as stack:
+        grown = [stack.enter_context(opened(log)) for log in logs if sizes.get(log.pk, 1) > cursor.get(log.pk, 0)]
+        found = windows.after(grown, cursor)
+    return Window(found.lines, cursor, dict(cursor) | found.end, found.at_start, found.at_end)
+
+
+async def follow(log: Log, *, tail: int | None = None, since: int | None = None, timestamps: bool = False) -> AsyncIterator[bytes]:
+    """A log's lines, each with its newline, those there are and those that come, until the run has ended. In bounded chunks."""
+    at = await sync_to_async(_begin, thread_sensitive=False)(log, tail, since)
+    async with watching(log.pod.workload_id) as feed:
+        while True:
+            version = feed.version
+            row = next((each for each in feed.logs if each.pk == log.pk), None)
+            data, at = await sync_to_async(_chunk, thread_sensitive=False)(log, at, timestamps)
+            if data:
+                yield data
+            elif row is None or row.state != Log.State.CAPTURING:
+                return
+            else:
+                await feed.news(version, ASK_EVERY)
+
+
+def _begin(log: Log, tail: int | None, since: int | None) -> int:
+    with opened(log) as here:
+        return texts.begin(here, tail, since)
+
+
+def _chunk(log: Log, at: int, timestamps: bool) -> tuple[bytes, int]:
+    held: list[bytes] = []
+    count = 0
+    with opened(log) as here:
+        for offset, line in forward(here.source, at):
+            held.append(texts.text(line, timestamps))
+            at = offset + len(line) + 1
+            count += len(line)
+            if count >= texts.CHUNK:
+                break
+    return b"".join(held), at
+
+
+def _rows(workload: uuid.UUID) -> tuple[list[Log], bool]:
+    # A thread of the loop's pool: nobody else gives its connection back.
+    try:
+        logs = Log.objects.filter(pod__workload=workload).select_related("pod").defer("pod__data").order_by("pod__rank", "pod_id", "id")
+        status = Workload.objects.filter(pk=workload).values_list("status", flat=True).first()
+        return list(logs[: windows.MOST_LOGS * 4]), status is None or Status(status) in RESTING
+    finally:
+        connections.close_all()
+
+
+def _size(log: Log) -> int:
+    if not log.path or log.state == Log.State.REMOVED:
+        return 0
+    try:
+        return os.stat(places.local(log.path)).st_size
+    except OSError:
+        return log.size

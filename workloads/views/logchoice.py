@@ -1,0 +1,122 @@
+"""Which logs a person chose to see: one run of a container, or all of an attempt together; and what the panel offers to choose."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q
+from django.http import Http404, QueryDict
+from django.shortcuts import get_object_or_404
+
+from projects.models import User
+from workloads.logbook import windows
+from workloads.models import Log, Pod, Workload
+
+MOST_PODS = 400
+"""Tabs of one page; pods beyond are reached by the links of the pods dialog."""
+COLOURS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The logs to show, in the order of ranks. `log` is the one that was chosen; None means all of `attempt`, merged."""
+
+    attempt: int
+    log: Log | None
+    logs: Sequence[Log]
+    cut: bool = False
+
+    @property
+    def query(self) -> str:
+        return f"log={self.log.pk}" if self.log else f"attempt={self.attempt}"
+
+
+def workload_for(user: User, pk: uuid.UUID) -> Workload:
+    """The workload, if this person may see it. Raises Http404."""
+    rows = Workload.objects.visible_to(user).only("id", "attempt", "status", "name", "project_id", "cluster_id")
+    found: Workload = get_object_or_404(rows, pk=pk)
+    return found
+
+
+def logs_of(workload: Workload, attempt: int) -> "list[Log]":
+    """The logs of an attempt that can be merged, by rank; as many as one merged view may have, and one more."""
+    rows = Log.objects.filter(pod__workload=workload, pod__attempt=attempt).select_related("pod").defer("pod__data")
+    return list(rows.order_by("pod__rank", "pod_id", "-is_init", "container", "run")[: windows.MOST_LOGS + 1])
+
+
+def chosen(workload: Workload, query: QueryDict) -> Choice:
+    """What the address asks for. Raises Http404 for a log that is not of this workload."""
+    if (wanted := _number(query.get("log"))) is not None:
+        rows = Log.objects.filter(pod__workload=workload).select_related("pod").defer("pod__data")
+        log = get_object_or_404(rows, pk=wanted)
+        return Choice(log.pod.attempt, log, [log])
+    attempt = _number(query.get("attempt"))
+    attempt = workload.attempt if attempt is None else attempt
+    logs = logs_of(workload, attempt)
+    return Choice(attempt, None, logs[: windows.MOST_LOGS], len(logs) > windows.MOST_LOGS)
+
+
+def default_log(logs: Sequence[Log]) -> Log | None:
+    """What the tab of a pod shows first: the newest run of its first main container."""
+    mains = [log for log in logs if not log.is_init] or list(logs)
+    first = min((log.container for log in mains), default="")
+    return max((log for log in mains if log.container == first), key=lambda log: log.run, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """One pod among the tabs."""
+
+    pod: Pod
+    logs: Sequence[Log]
+    log: Log | None
+    here: bool
+    ended: bool
+    colour: int
+
+
+def tabs(workload: Workload, choice: Choice) -> list[Tab]:
+    """The pods of the attempt with their logs: two queries."""
+    pods = list(Pod.objects.filter(workload=workload, attempt=choice.attempt).defer("data").order_by("rank", "id")[:MOST_PODS])
+    held: dict[int, list[Log]] = {}
+    for log in Log.objects.filter(pod__in=[pod.pk for pod in pods]):
+        held.setdefault(log.pod_id, []).append(log)
+    at = choice.log.pod_id if choice.log else None
+    return [_tab(pod, held.get(pod.pk, []), choice.log if pod.pk == at else None) for pod in pods]
+
+
+def _tab(pod: Pod, logs: Sequence[Log], here: Log | None) -> Tab:
+    ended = pod.phase in ("Succeeded", "Failed") or pod.vanished_at is not None
+    return Tab(pod, logs, here or default_log(logs), here is not None, ended, colour(pod))
+
+
+def colour(pod: Pod) -> int:
+    """The colour of a pod's lines, by its rank."""
+    return (pod.rank if pod.rank is not None else pod.pk) % COLOURS
+
+
+def of_pod(workload: Workload, query: QueryDict) -> Log | None:
+    """The log that a link to a pod means, by its row's id or its name; None where there is none."""
+    wanted = query.get("pod", "")
+    number = _number(wanted)
+    match = Q(pod__pk=number) if number is not None else Q(pod__name=wanted)
+    logs = Log.objects.filter(match, pod__workload=workload).select_related("pod").defer("pod__data").order_by("-pod_id")[:64]
+    newest = [log for log in logs if log.pod_id == logs[0].pod_id]
+    return default_log(newest)
+
+
+def _number(text: str | None) -> int | None:
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        return None
+    return int(text)
+
+
+def required(user: User, pk: uuid.UUID, query: QueryDict) -> tuple[Workload, Choice]:
+    """The workload and what is chosen of it. Raises Http404."""
+    workload = workload_for(user, pk)
+    choice = chosen(workload, query)
+    if query.get("log") and choice.log is None:
+        raise Http404("There is no such log.")
+    return workload, choice
