@@ -1,5 +1,46 @@
-"""The addresses of this room."""
+"""The addresses of workloads."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, path
+from django.views.generic import RedirectView
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from workloads.views import actions, details, live, wizard_assets
+from workloads.views import logs as log_views
+from workloads.views import table as table_views
+from workloads.views import wizard as wizard_views
+
+# The table, the details and what can be done to a workload.
+table: list[URLPattern] = [
+    path("", RedirectView.as_view(pattern_name="workloads"), name="home"),
+    path("workloads", table_views.table, name="workloads"),
+    path("workloads/changes", table_views.changes, name="workloads-changes"),
+    path("workloads/live", live.live, name="workloads-live"),
+    path("workloads.csv", table_views.as_csv, name="workloads-csv"),
+    path("workloads/bulk", actions.bulk, name="workloads-bulk"),
+    path("workloads/<uuid:pk>", details.details, name="workload"),
+    path("workloads/<uuid:pk>/head", details.head, name="workload-head"),
+    path("workloads/<uuid:pk>/events", details.events, name="workload-events"),
+    path("workloads/<uuid:pk>/pods", details.pods, name="workload-pods"),
+    path("workloads/<uuid:pk>/live", live.live_one, name="workload-live"),
+    path("workloads/<uuid:pk>/stop", actions.stop, name="workload-stop"),
+    path("workloads/<uuid:pk>/run", actions.run, name="workload-run"),
+    path("workloads/<uuid:pk>/delete", actions.delete, name="workload-delete"),
+    path("workloads/<uuid:pk>/<slug:tab>", details.details, name="workload-tab"),
+]
+
+# The wizard.
+wizard: list[URLPattern] = [
+    path("workloads/new", wizard_views.new, name="workload-new"),
+    path("workloads/new/<uuid:draft>/assets/<slug:kind>", wizard_assets.new_asset, name="wizard-asset"),
+    path("workloads/new/<uuid:draft>/<slug:step>/typed", wizard_views.save, name="wizard-save"),
+    path("workloads/new/<uuid:draft>/<slug:step>", wizard_views.wizard, name="wizard"),
+]
+
+# Logs.
+logs: list[URLPattern] = [
+    path("workloads/<uuid:pk>/logs/window", log_views.window, name="log-window"),
+    path("workloads/<uuid:pk>/logs/search", log_views.search, name="log-search"),
+    path("workloads/<uuid:pk>/logs/stream", log_views.stream, name="log-stream"),
+    path("workloads/<uuid:pk>/logs/download", log_views.download, name="log-download"),
+]
+
+urlpatterns = [*table, *wizard, *logs]

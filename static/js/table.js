@@ -1,0 +1,112 @@
+// The table of workloads: its filters and columns, choosing rows, and the clocks of what runs. What changes by itself is in live.js.
+"use strict";
+
+(() => {
+  const here = () => new URLSearchParams(window.location.search);
+  const part = () => document.getElementById("workloads");
+
+  // Filters: empty ones stay out of the address; order and columns stay as they are.
+  document.addEventListener("htmx:configRequest", (event) => {
+    if (event.target.id !== "filters") return;
+    const asked = event.detail.parameters;
+    for (const name of ["sort", "cols"]) {
+      const now = here().get(name);
+      if (now) asked[name] = now; else delete asked[name];
+    }
+    for (const name of [...new Set(Object.keys(asked))]) if (asked[name] === "") delete asked[name];
+  });
+
+  const counts = () => {
+    for (const pick of document.querySelectorAll("[data-pick]")) {
+      const shown = pick.querySelector("[data-pick-count]");
+      if (!shown) continue;
+      const chosen = pick.querySelectorAll("input:checked").length;
+      shown.textContent = chosen ? String(chosen) : "";
+    }
+  };
+
+  // An open choice closes when one goes elsewhere, or presses Escape.
+  const close = (pick) => { pick.open = false; };
+  document.addEventListener("click", (event) => {
+    for (const pick of document.querySelectorAll("[data-pick][open]")) if (!pick.contains(event.target)) close(pick);
+  });
+  document.addEventListener("keydown", (event) => {
+    const pick = event.key === "Escape" && event.target.closest?.("[data-pick][open]");
+    if (!pick) return;
+    close(pick);
+    pick.querySelector("summary").focus();
+  });
+  document.addEventListener("focusout", (event) => {
+    const pick = event.target.closest?.("[data-pick][open]");
+    // A click on a label gives the focus to what lies around the choice for a moment: that is not going elsewhere.
+    const to = event.relatedTarget;
+    if (pick && to && !pick.contains(to) && !to.contains(pick)) close(pick);
+  });
+
+  // Columns are in the address and remembered by the server's cookie.
+  const columns = (form) => {
+    const keys = [...form.querySelectorAll("input[type=checkbox]")];
+    const table = part()?.querySelector("table");
+    for (const each of keys) table?.classList.toggle(`hide-${each.value}`, !each.checked);
+    const query = here();
+    query.set("cols", keys.filter((each) => each.checked).map((each) => each.value).join(",") || "name");
+    const url = `${window.location.pathname}?${query}`;
+    window.history.replaceState(window.history.state, "", url);
+    window.htmx.ajax("GET", url, { target: "#workloads", swap: "outerHTML" });
+  };
+
+  // Choosing rows.
+  const boxes = () => [...document.querySelectorAll("#workloads [data-choose]")];
+  const chosen = () => {
+    const all = boxes();
+    const count = all.filter((each) => each.checked).length;
+    const told = document.querySelector("#workloads [data-chosen]");
+    if (told) told.textContent = count ? `${count} chosen` : "";
+    for (const button of document.querySelectorAll("#workloads [data-bulk]")) button.disabled = !count;
+    const every = document.querySelector("#workloads [data-all]");
+    if (!every) return;
+    every.checked = count > 0 && count === all.length;
+    every.indeterminate = count > 0 && count < all.length;
+  };
+
+  document.addEventListener("change", (event) => {
+    const at = event.target;
+    if (at.matches("[data-all]")) for (const each of boxes()) each.checked = at.checked;
+    if (at.matches("[data-all], [data-choose]")) chosen();
+    if (at.closest("#columns")) columns(at.closest("#columns"));
+    counts();
+  });
+  document.addEventListener("muster:rows", chosen);
+  document.addEventListener("muster:acted", () => {
+    for (const each of boxes()) each.checked = false;
+    chosen();
+  });
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-dismiss-results]")) event.target.closest("[data-results]").remove();
+    const button = event.target.closest("[aria-disabled=true]");
+    if (button) event.preventDefault();
+  });
+
+  // Clocks: how long something has run, counted on here.
+  const MINUTE = 60, HOUR = 3600, DAY = 86400;
+  const words = (seconds) => {
+    const whole = Math.max(0, Math.floor(seconds));
+    if (whole < MINUTE) return `${whole} s`;
+    if (whole < HOUR) return `${Math.floor(whole / MINUTE)} min ${whole % MINUTE} s`;
+    if (whole < DAY) return `${Math.floor(whole / HOUR)} h ${Math.floor((whole % HOUR) / MINUTE)} min`;
+    return `${Math.floor(whole / DAY)} d ${Math.floor((whole % DAY) / HOUR)} h`;
+  };
+  const clocks = () => {
+    for (const each of document.querySelectorAll("[data-since]")) {
+      const since = Date.parse(each.dataset.since);
+      if (Number.isNaN(since)) continue;
+      const now = words(Number(each.dataset.before || 0) + (Date.now() - since) / 1000);
+      if (each.textContent !== now) each.textContent = now;
+    }
+  };
+
+  const settle = () => { counts(); chosen(); clocks(); };
+  document.addEventListener("htmx:afterSettle", settle);
+  window.setInterval(() => { if (!document.hidden) clocks(); }, 1000);
+  settle();
+})();

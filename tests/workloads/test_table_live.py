@@ -1,0 +1,203 @@
+"""The stream of the table over a real web server's ASGI application: what changed arrives, and only to those who may see it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+from django.test import AsyncClient
+
+from projects.models import Membership, User
+from tests.cast import Cast, make_cast
+from tests.workloads.table_rows import a_workload, touched
+from workloads.views import feeds as feeds_module
+from workloads.views import table
+
+WITHIN = 30.0
+
+
+@pytest.fixture
+def cast(transactional_db: None) -> Cast:
+    """Committed, as a feed reads in its own thread."""
+    return make_cast()
+
+
+@pytest.fixture(autouse=True)
+def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No broker wakes here, so the feeds look by themselves, often."""
+    monkeypatch.setattr(feeds_module, "SLOW", 0.05)
+    monkeypatch.setattr(feeds_module, "PAUSE", 0.01)
+
+
+class Stream:
+    """One open page's stream."""
+
+    def __init__(self, user: User, path: str, **headers: str) -> None:
+        self.user, self.path, self.headers = user, path, headers
+
+    async def __aenter__(self) -> "Stream":
+        self.client = AsyncClient()
+        await self.client.aforce_login(self.user)
+        self.answer = await self.client.get(self.path, headers=self.headers)
+        self.status = self.answer.status_code
+        if self.answer.streaming:
+            self.chunks: AsyncIterator[bytes] = self.answer._iterator
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        if self.answer.streaming:
+            # What a server does by cancelling: end what Django's own iterator goes over.
+            await self.answer._iterator.aclose()
+
+    async def told(self) -> dict[str, Any]:
+        """The next message with data, its event's name and id beside it."""
+        async with asyncio.timeout(WITHIN):
+            async for chunk in self.chunks:
+                fields = dict(line.split(": ", 1) for line in chunk.decode().splitlines() if ": " in line and not line.startswith(":"))
+                if "data" in fields:
+                    return json.loads(fields["data"]) | {"event": fields["event"], "at": fields.get("id")}
+        raise AssertionError("the stream ended")
+
+
+async def until(there: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WITHIN):
+        while not there():  # noqa: ASYNC110 - what is waited for tells nobody
+            await asyncio.sleep(0.01)
+
+
+async def over() -> None:
+    """Until nothing is left of the streams that were open: the test client lets go of them a moment late."""
+    await until(lambda: not feeds_module.feeds._feeds and not feeds_module.feeds._open)
+
+
+def run(scene: Callable[[], Awaitable[None]]) -> None:
+    async_to_sync(scene)()
+
+
+def test_a_changed_row_is_pushed_with_its_position(cast: Cast) -> None:
+    workload = a_workload(cast.team_a)
+
+    async def scene() -> None:
+        async with Stream(cast.vera, f"/workloads/live?after={workload.changed}") as page:
+            await sync_to_async(touched)(workload, status="Failed")
+            told = await page.told()
+        assert told["event"] == "rows"
+        assert [row["id"] for row in told["rows"]] == [str(workload.pk)]
+        assert "Failed" in told["rows"][0]["html"]
+        assert told["at"] == str(told["position"]) == str(workload.changed)
+
+    run(scene)
+
+
+def test_what_changed_before_a_browser_came_back_is_told_first(cast: Cast) -> None:
+    workload = a_workload(cast.team_a)
+    before = workload.changed
+    touched(workload, status="Failed")
+
+    async def scene() -> None:
+        async with Stream(cast.vera, "/workloads/live?after=999", **{"Last-Event-ID": str(before)}) as page:
+            assert [row["id"] for row in (await page.told())["rows"]] == [str(workload.pk)]
+
+    run(scene)
+
+
+def test_a_row_that_fits_the_filter_no_more_is_gone(cast: Cast) -> None:
+    workload = a_workload(cast.team_a)
+
+    async def scene() -> None:
+        async with Stream(cast.vera, f"/workloads/live?status=Running&after={workload.changed}") as page:
+            await sync_to_async(touched)(workload, status="Failed")
+            assert (await page.told())["gone"] == [str(workload.pk)]
+
+    run(scene)
+
+
+def test_somebody_of_another_project_is_told_nothing_of_it(cast: Cast) -> None:
+    theirs = a_workload(cast.team_a)
+    own = a_workload(cast.team_b, "own")
+
+    async def scene() -> None:
+        async with Stream(cast.mallory, f"/workloads/live?after={own.changed}") as page:
+            await sync_to_async(touched)(theirs)
+            await sync_to_async(touched)(own)
+            told = await page.told()
+            assert ([row["id"] for row in told["rows"]], told["gone"]) == ([str(own.pk)], [])
+
+    run(scene)
+
+
+def test_many_pages_that_look_at_the_same_share_one_look(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = a_workload(cast.team_a)
+    looks: list[int] = []
+    real = table.queries.changes
+    monkeypatch.setattr(table.queries, "changes", lambda after, *rest: looks.append(after) or real(after, *rest))
+
+    async def scene() -> None:
+        path = f"/workloads/live?after={workload.changed}"
+        async with Stream(cast.vera, path) as one, Stream(cast.bob, path) as two, Stream(cast.vera, path) as three:
+            reading = [asyncio.create_task(page.told()) for page in (one, two, three)]
+            await until(lambda: looks.count(workload.changed) >= 4)
+            await sync_to_async(touched)(workload, status="Failed")
+            told = await asyncio.gather(*reading)
+        assert told[0] == told[1] == told[2]
+        await over()
+
+    run(scene)
+
+
+def test_a_stream_ends_when_somebody_signs_out_or_loses_a_right(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds_module, "RECHECK", 0.05)
+
+    async def scene() -> None:
+        async with Stream(cast.vera, "/workloads/live") as page:
+            await page.client.alogout()
+            assert (await page.told())["event"] == "end"
+        async with Stream(cast.bob, "/workloads/live") as page:
+            await Membership.objects.filter(user=cast.bob).adelete()
+            assert (await page.told())["event"] == "end"
+
+    run(scene)
+
+
+def test_silence_is_broken_by_comments(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds_module, "HEARTBEAT", 0.05)
+
+    async def scene() -> None:
+        async with Stream(cast.vera, "/workloads/live") as page, asyncio.timeout(WITHIN):
+            async for chunk in page.chunks:
+                if chunk == b": here\n\n":
+                    return
+
+    run(scene)
+
+
+def test_one_person_has_only_so_many_streams(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds_module, "A_PERSON", 1)
+
+    async def scene() -> None:
+        async with Stream(cast.vera, "/workloads/live") as one:
+            await anext(one.chunks)
+            async with Stream(cast.vera, "/workloads/live") as two, Stream(cast.bob, "/workloads/live") as other:
+                assert (two.status, other.status) == (429, 200)
+        await over()
+        async with Stream(cast.vera, "/workloads/live") as again:
+            assert again.status == 200
+
+    run(scene)
+
+
+def test_the_details_are_told_that_their_workload_changed(cast: Cast) -> None:
+    workload, other = a_workload(cast.team_a), a_workload(cast.team_a, "other")
+
+    async def scene() -> None:
+        async with Stream(cast.vera, f"/workloads/{workload.pk}/live?after={workload.changed}") as page:
+            await sync_to_async(touched)(other)
+            await sync_to_async(touched)(workload)
+            told = await page.told()
+            assert (told["event"], told["position"], told["id"]) == ("changed", workload.changed, str(workload.pk))
+        async with Stream(cast.mallory, f"/workloads/{workload.pk}/live") as page:
+            assert page.status == 404
+
+    run(scene)

@@ -1,0 +1,104 @@
+"""Which workloads are looked at: by status, project, framework, submitter, age, name. The same for page, live answer and CSV."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import F, Q, Subquery
+from django.http import QueryDict
+from django.utils import timezone
+
+from projects.models import User
+from projects.querysets import InProject
+from workloads.specs import Framework
+from workloads.states import Status
+
+STANDARD = "none"
+"""The "framework" of a standard workload."""
+AGES: Mapping[str, tuple[str, timedelta]] = {
+    "1h": ("Last hour", timedelta(hours=1)),
+    "24h": ("Last 24 hours", timedelta(days=1)),
+    "7d": ("Last 7 days", timedelta(days=7)),
+    "30d": ("Last 30 days", timedelta(days=30)),
+}
+FRAMEWORKS: Mapping[str, str] = {each.value: each.label for each in Framework if not each.unsupported} | {STANDARD: "None (Standard)"}
+MOST = 50
+"""Values of one filter."""
+LONGEST = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Nothing chosen means everything. Values that mean nothing are dropped when it is read, so that an old link still works."""
+
+    statuses: tuple[str, ...] = ()
+    projects: tuple[int, ...] = ()
+    frameworks: tuple[str, ...] = ()
+    by: str = ""
+    age: str = ""
+    search: str = ""
+    deleted: bool = False
+
+    @classmethod
+    def read(cls, query: QueryDict) -> "Filters":
+        """From an address: status=, project= (ids), framework=, by= (user name), age=, q=, deleted=1."""
+        known = frozenset(Status)
+        return cls(
+            statuses=tuple(sorted({each for each in query.getlist("status")[:MOST] if each in known})),
+            projects=tuple(sorted({int(each) for each in query.getlist("project")[:MOST] if _is_id(each)})),
+            frameworks=tuple(sorted({each for each in query.getlist("framework")[:MOST] if each in FRAMEWORKS})),
+            by=query.get("by", "").strip()[:150].replace("\x00", ""),
+            age=query.get("age", "") if query.get("age") in AGES else "",
+            search=query.get("q", "").strip()[:LONGEST].replace("\x00", ""),
+            deleted=query.get("deleted") == "1",
+        )
+
+    def __bool__(self) -> bool:
+        """Whether anything is left out, beside what is deleted or is not."""
+        return bool(self.statuses or self.projects or self.frameworks or self.by or self.age or self.search)
+
+    def apply(self, workloads: InProject) -> InProject:
+        """Those that are looked at."""
+        wanted = Q(released_at__isnull=not self.deleted)
+        if self.statuses:
+            wanted &= _one_of("status", self.statuses)
+        if len(self.projects) == 1:
+            wanted &= Q(project_id=self.projects[0])
+        elif self.projects:
+            # As in `queries.in_projects`: an index on several projects would give no order.
+            workloads = workloads.alias(of_project=F("project_id") + 0)
+            wanted &= Q(of_project__in=self.projects)
+        if self.frameworks:
+            wanted &= Q(framework__in=["" if each == STANDARD else each for each in self.frameworks])
+        if self.by:
+            # Said as one value, so that an index on the submitter also gives the order.
+            wanted &= Q(submitted_by_id=Subquery(User.objects.filter(username=self.by).values("pk")[:1]))
+        if self.age:
+            wanted &= Q(created_at__gte=timezone.now() - AGES[self.age][1])
+        if self.search:
+            wanted &= Q(name__icontains=self.search)
+        return workloads.filter(wanted)
+
+    def pairs(self) -> Iterator[tuple[str, Any]]:
+        """What `read` makes an equal one of."""
+        yield from (("status", each) for each in self.statuses)
+        yield from (("project", each) for each in self.projects)
+        yield from (("framework", each) for each in self.frameworks)
+        yield from ((name, value) for name, value in (("by", self.by), ("age", self.age), ("q", self.search)) if value)
+        if self.deleted:
+            yield "deleted", "1"
+
+    def query(self, *more: tuple[str, Any]) -> str:
+        """The part of an address after "?"."""
+        return urlencode([*self.pairs(), *(pair for pair in more if pair[1])])
+
+
+def _one_of(field: str, values: tuple[Any, ...]) -> Q:
+    # One value is said as an equality: an index then also gives the order.
+    return Q(**{field: values[0]}) if len(values) == 1 else Q(**{f"{field}__in": values})
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10

@@ -1,0 +1,75 @@
+"""What a cluster's nodes offer and what of it is free: others' pods as the heartbeat counted them, ours from their rows."""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from decimal import Decimal
+
+from django.core.cache import cache
+from django.db.models import Count, Sum
+
+from clusters.models import Node
+from workloads import quantities
+from workloads.diagnosis import Amounts, NodeRoom
+from workloads.models import Pod, Workload
+from workloads.specs import BadSpec, Compute, from_json
+
+KEPT = 5
+"""Seconds for which an answer is good: many pages may ask the same, and each adds up all running pods."""
+MOST_NODES = 5000
+MOST_WORKLOADS = 2000
+
+_NONE = Decimal(0)
+
+
+def rooms(cluster_id: uuid.UUID) -> Sequence[NodeRoom]:
+    """Every node with its total and free amounts."""
+    key = f"rooms:{cluster_id}"
+    known: Sequence[NodeRoom] | None = cache.get(key)
+    if known is None:
+        known = _rooms(cluster_id)
+        cache.set(key, known, KEPT)
+    return known
+
+
+def _rooms(cluster_id: uuid.UUID) -> Sequence[NodeRoom]:
+    ours = _ours(cluster_id)
+    found = []
+    for node in Node.objects.filter(cluster_id=cluster_id)[:MOST_NODES]:
+        total = Amounts(node.gpus, node.cpu, Decimal(node.memory))
+        used = Amounts(node.used_gpus, node.used_cpu, Decimal(node.used_memory)) + ours[node.name]
+        labels = {str(key): str(value) for key, value in node.labels.items()} if isinstance(node.labels, dict) else {}
+        found.append(NodeRoom(node.name, total, total - used, node.is_ready and node.is_schedulable, labels))
+    return found
+
+
+def _ours(cluster_id: uuid.UUID) -> dict[str, Amounts]:
+    """What our unfinished pods hold on each node; pods of one workload and role ask for the same."""
+    running = Pod.objects.filter(workload__cluster_id=cluster_id, phase__in=("Pending", "Running"), vanished_at=None).exclude(node="")
+    groups = list(running.order_by().values("node", "workload_id", "role").annotate(pods=Count("id"), devices=Sum("gpus")))
+    asked = _asked({group["workload_id"] for group in groups})
+    held: dict[str, Amounts] = defaultdict(Amounts)
+    for group in groups:
+        cpu, memory = asked.get((group["workload_id"], group["role"] == "master"), (_NONE, _NONE))
+        held[group["node"]] += Amounts(group["devices"] or _NONE, cpu * group["pods"], memory * group["pods"])
+    return held
+
+
+def _asked(ids: set[uuid.UUID]) -> dict[tuple[uuid.UUID, bool], tuple[Decimal, Decimal]]:
+    """CPU cores and bytes of memory that a pod of each workload asks for, by workload and whether it is the master."""
+    found = {}
+    for id, stored in Workload.objects.filter(pk__in=list(ids)[:MOST_WORKLOADS]).values_list("id", "spec"):
+        try:
+            spec = from_json(stored)
+        except (BadSpec, AttributeError):
+            continue
+        found[id, False] = _requests(spec.setup.compute)
+        found[id, True] = _requests(spec.master_setup.compute)
+    return found
+
+
+def _requests(compute: Compute) -> tuple[Decimal, Decimal]:
+    return (
+        quantities.read(compute.cpu_request or compute.cpu_limit or "0"),
+        quantities.read(compute.memory_request or compute.memory_limit or "0"),
+    )

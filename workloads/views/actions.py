@@ -1,0 +1,73 @@
+"""What people do to workloads from the pages: stop, run, delete; one, or many with a result for each."""
+
+import uuid
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+from django_htmx.http import trigger_client_event
+
+from console import http
+from console.errors import UserError
+from projects.http import Request
+from projects.models import User
+from workloads import actions
+from workloads.models import Workload
+
+BULK = {"stop": "Stop", "run": "Run", "delete": "Delete"}
+
+
+@require_POST
+def stop(request: Request, pk: uuid.UUID) -> HttpResponse:
+    """Free what it holds; keep its definition and logs."""
+    return _done(request, pk, actions.stop, "{} is being stopped.", "{} is being stopped already.")
+
+
+@require_POST
+def run(request: Request, pk: uuid.UUID) -> HttpResponse:
+    """Run it again, as its next attempt."""
+    return _done(request, pk, actions.run, "{} runs again.", "{} has been started already.")
+
+
+@require_POST
+def delete(request: Request, pk: uuid.UUID) -> HttpResponse:
+    """Delete it; the page has asked before."""
+    return _done(request, pk, actions.remove, "{} is being deleted.", "{} is being deleted already.")
+
+
+def _done(request: Request, pk: uuid.UUID, act: Callable[[Workload, User], bool], done: str, already: str) -> HttpResponse:
+    workload = get_object_or_404(Workload.objects.visible_to(request.user), pk=pk)
+    text = (done if act(workload, request.user) else already).format(workload.name)
+    if request.htmx:
+        # The parts on the page that show it ask anew, even where no stream tells them.
+        answer = HttpResponse(status=204)
+        trigger_client_event(answer, "muster:toast", {"text": text, "kind": "success"})
+        return trigger_client_event(answer, "muster:acted", {"ids": [str(workload.pk)]})
+    messages.success(request, text)
+    return redirect(_back(request, reverse("workload", args=[workload.pk])))
+
+
+def _back(request: Request, otherwise: str) -> str:
+    """Where the form says to go on, if that is a page of ours."""
+    wanted = request.POST.get("next", "")
+    return wanted if wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None) else otherwise
+
+
+@require_POST
+def bulk(request: Request) -> HttpResponse:
+    """Do one thing to all chosen workloads and tell what became of each."""
+    action, ids = request.POST.get("action", ""), request.POST.getlist("id")
+    if action not in BULK:
+        raise UserError("Choose what to do with the workloads: stop, run or delete them.", status=400)
+    if not ids:
+        raise UserError("No workload is chosen. Tick the boxes at the beginning of the rows first.")
+    results = actions.bulk(ids, action, request.user)
+    failed = sum(not result.ok for result in results)
+    context = {"results": results, "action": BULK[action], "failed": failed, "done": len(results) - failed}
+    context["next"] = _back(request, reverse("workloads"))
+    answer = http.page(request, "workloads/bulk.html", "workloads/_bulk.html", context)
+    return trigger_client_event(answer, "muster:acted", {"ids": [result.id for result in results]}) if request.htmx else answer

@@ -1,0 +1,76 @@
+"""The columns of the table: their titles, which can be sorted by, and which are shown."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+
+from workloads.queries import NEWEST, ORDERS
+
+COOKIE = "muster_cols"
+COOKIE_SECONDS = 365 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`key` names it in the address; `sort` is the word of its order there."""
+
+    key: str
+    title: str
+    sort: str = ""
+
+
+COLUMNS = (
+    Column("name", "Workload", "name"),
+    Column("type", "Type"),
+    Column("status", "Status", "status"),
+    Column("project", "Project", "project"),
+    Column("by", "Submitted by"),
+    Column("preemptible", "Preemptible"),
+    Column("pods", "Running/requested pods"),
+    Column("request", "GPU request"),
+    Column("allocation", "GPU allocation"),
+    Column("created", "Created", "created"),
+    Column("runtime", "Runtime"),
+)
+FIXED = "name"
+"""This one is always there: it leads to the details."""
+OPTIONAL = tuple(column.key for column in COLUMNS if column.key != FIXED)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A column as a page shows it: `href` sorts by it, `direction` is "ascending", "descending" or "" as aria-sort says it."""
+
+    column: Column
+    shown: bool
+    href: str
+    direction: str
+
+
+def chosen(request: HttpRequest) -> tuple[str, ...]:
+    """The keys of the columns to show: as the address says (cols=a,b), else as the cookie remembers, else all."""
+    said = request.GET.getlist("cols")
+    words = ",".join(said) if said else request.COOKIES.get(COOKIE, "")
+    if not words:
+        return OPTIONAL
+    wanted = frozenset(words[:400].split(","))
+    return tuple(key for key in OPTIONAL if key in wanted)
+
+
+def heads(shown: Sequence[str], sort: str, links: Mapping[str, str]) -> list[Head]:
+    """All columns; `links` has the address for each order."""
+    found = []
+    for column in COLUMNS:
+        direction = {column.sort: "ascending", f"-{column.sort}": "descending"}.get(sort, "") if column.sort else ""
+        # Time is asked for the newest first, words from A.
+        first, second = ("-created", "created") if column.key == "created" else (column.sort, f"-{column.sort}")
+        href = links.get(second if sort == first else first, "") if column.sort else ""
+        found.append(Head(column, column.key == FIXED or column.key in shown, href, direction))
+    return found
+
+
+def order_words(request: HttpRequest) -> str:
+    """The order that the address asks for; the newest first where it asks for none that there is."""
+    asked = request.GET.get("sort", "")
+    return asked if asked in ORDERS else NEWEST.name

@@ -1,0 +1,182 @@
+"""Streams of server-sent events. Everybody who looks at the same shares one feed: it looks once for each wake-up, and hands out bytes."""
+
+import asyncio
+import contextvars
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from django.db import DatabaseError, close_old_connections
+from django.http import StreamingHttpResponse
+
+from console.live import hub
+
+log = logging.getLogger(__name__)
+
+SLOW = 15.0
+"""Seconds after which a feed looks without being woken: a wake-up may be lost, the truth may not."""
+PAUSE = 0.1
+"""Seconds between two looks at least; wake-ups that come meanwhile are one."""
+HEARTBEAT = 15.0
+"""Seconds of silence after which a comment is sent, so that nothing on the way takes the stream for dead."""
+RECHECK = 30.0
+"""Seconds between two questions whether somebody is still signed in and may still see this."""
+BEHIND = 50
+"""Messages that a slow reader may have waiting; one who is further behind is disconnected, and catches up when it comes back."""
+A_PERSON = 20
+A_PROCESS = 2000
+"""Streams open at once."""
+
+# Feeds read the database here: a request's own thread ends with the request, and a feed outlives the one that began it.
+_readers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="feed")
+
+Answer = TypeVar("Answer")
+
+
+async def read(function: Callable[..., Answer], *arguments: Any) -> Answer:
+    """What a function that reads the database gives, called in a thread that keeps no connection."""
+
+    def call() -> Answer:
+        try:
+            return function(*arguments)
+        finally:
+            close_old_connections()
+
+    return await asyncio.get_running_loop().run_in_executor(_readers, call)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What there is to say up to a position; "" when that is nothing. `event` is what the page's script listens for."""
+
+    position: int
+    data: str = ""
+    event: str = "rows"
+
+    @property
+    def message(self) -> bytes:
+        return f"id: {self.position}\nevent: {self.event}\ndata: {self.data}\n\n".encode()
+
+
+Look = Callable[[int], Told]
+
+
+class Feed:
+    """Looks whenever one of its projects was woken, and hands what it found to everybody who listens, as bytes made once."""
+
+    def __init__(self, projects: frozenset[int] | None, look: Look) -> None:
+        self.projects = projects
+        self.look = look
+        self.readers: set[asyncio.Queue[tuple[int, bytes]]] = set()
+        self.position = 0
+        self.task: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        async with hub.listening(self.projects) as listener:
+            while True:
+                await listener.woken(SLOW)
+                try:
+                    told = await read(self.look, self.position)
+                except DatabaseError as error:
+                    log.warning("a feed could not look: %s", error)
+                    await asyncio.sleep(1)
+                    continue
+                self.position = told.position
+                if told.data:
+                    self._hand_out((told.position, told.message))
+                await asyncio.sleep(PAUSE)
+
+    def _hand_out(self, message: tuple[int, bytes]) -> None:
+        for reader in list(self.readers):
+            if reader.full():
+                self.readers.discard(reader)
+            else:
+                reader.put_nowait(message)
+
+
+class Feeds:
+    """The feeds of this process, by what is looked at, and how many streams each person has open."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[Hashable, Feed] = {}
+        self._open: Counter[int] = Counter()
+
+    def full(self, user_id: int) -> bool:
+        """Whether this person, or this process, has as many streams open as may be."""
+        return self._open[user_id] >= A_PERSON or self._open.total() >= A_PROCESS
+
+    async def stream(
+        self, key: Hashable, projects: frozenset[int] | None, look: Look, after: int, user_id: int, allowed: Callable[[], bool]
+    ) -> AsyncIterator[bytes]:
+        """What happens after a position, for ever; ends with the event "end" when `allowed` says so, and silently when one is too slow."""
+        with self._counted(user_id), self._joined(key, projects, look, after) as (feed, queue):
+            yield b"retry: 2000\n\n"
+            told = await read(look, after)
+            position = told.position
+            if told.data:
+                yield told.message
+            clock = asyncio.get_running_loop()
+            heard = checked = clock.time()
+            while not feed.task.done() and (queue in feed.readers or not queue.empty()):
+                now = clock.time()
+                if now - checked >= RECHECK:
+                    if not await read(allowed):
+                        yield b"event: end\ndata: {}\n\n"
+                        return
+                    checked = now
+                if now - heard >= HEARTBEAT:
+                    yield b": here\n\n"
+                    heard = now
+                try:
+                    async with asyncio.timeout(max(0.05, min(heard + HEARTBEAT, checked + RECHECK) - now)):
+                        at, message = await queue.get()
+                except TimeoutError:
+                    continue
+                # What was told when the stream began may lie in the queue once more, and older.
+                if at > position:
+                    position, heard = at, clock.time()
+                    yield message
+
+    @contextmanager
+    def _counted(self, user_id: int) -> Any:
+        self._open[user_id] += 1
+        try:
+            yield
+        finally:
+            self._open[user_id] -= 1
+            if not self._open[user_id]:
+                del self._open[user_id]
+
+    @contextmanager
+    def _joined(self, key: Hashable, projects: frozenset[int] | None, look: Look, after: int) -> Any:
+        queue: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue(BEHIND)
+        feed = self._feeds.get(key)
+        if feed is None or feed.task is None or feed.task.done():
+            feed = self._feeds[key] = Feed(projects, look)
+            feed.position = after
+            # Nothing of the request that begins it may cling to a feed.
+            feed.task = asyncio.get_running_loop().create_task(feed.run(), context=contextvars.Context())
+        feed.readers.add(queue)
+        try:
+            yield feed, queue
+        finally:
+            feed.readers.discard(queue)
+            if not feed.readers:
+                if self._feeds.get(key) is feed:
+                    del self._feeds[key]
+                feed.task.cancel()
+
+
+feeds = Feeds()
+
+
+def streamed(messages: AsyncIterator[bytes]) -> StreamingHttpResponse:
+    """An answer of server-sent events that nobody on the way may keep or hold back."""
+    answer = StreamingHttpResponse(messages, content_type="text/event-stream")
+    answer["Cache-Control"] = "no-store"
+    answer["X-Accel-Buffering"] = "no"
+    return answer
