@@ -1,0 +1,37 @@
+"""`manage.py cluster NAME FILE`: reach a Kubernetes cluster with a kubeconfig, from now on or in another way than before."""
+
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from clusters import actions, tasks
+from clusters.models import Cluster
+from console.errors import UserError
+
+
+class Command(BaseCommand):
+    help = "Registers a cluster by its kubeconfig (credentials inline), or gives a registered one a new kubeconfig, and asks it how it is."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", help="as pages and the API show it")
+        parser.add_argument("kubeconfig", help="a file, or - for standard input")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            text = sys.stdin.read() if options["kubeconfig"] == "-" else Path(options["kubeconfig"]).read_text()
+            # What an old key encrypted is of no interest: the new credentials stand in its place.
+            known = Cluster.objects.filter(name=options["name"]).defer("kubeconfig").first()
+            if known is None:
+                known = actions.register(options["name"], text)
+            else:
+                actions.reconnect(known, text)
+        except (OSError, UnicodeDecodeError, UserError) as refusal:
+            raise CommandError(str(refusal)) from refusal
+        tasks.heartbeat(str(known.pk))
+        known = Cluster.objects.defer("kubeconfig").get(pk=known.pk)
+        if known.unreachable_since is not None:
+            raise CommandError(f"{known.name} is registered, but it does not answer: {known.trouble}")
+        self.stdout.write(f"{known.name} at {known.server} answers (Kubernetes {known.version}). Make a project on it to use it.")
