@@ -12,6 +12,8 @@ from console.__main__ import main as console
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+    # What a command writes, database and logs first of all, is for its user alone.
+    os.umask(0o077)
     if sys.argv[1:] == ["up"]:
         sys.exit(console(["up"]))
     try:

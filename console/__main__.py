@@ -15,6 +15,7 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 1 or arguments[0] not in ("up", *processes.NAMES):
         print(USAGE, file=sys.stderr)
         return 2
+    os.umask(0o077)
     try:
         chosen = options.read()
         if refused := processes.refusals(chosen):

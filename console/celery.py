@@ -3,8 +3,9 @@
 import functools
 import logging
 import os
+import time
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any, ClassVar, ParamSpec
 
 from celery import Celery
 from django.conf import settings
@@ -21,8 +22,16 @@ app.autodiscover_tasks()
 P = ParamSpec("P")
 
 
+SLOW = 1.0
+"""Seconds after which a broker that fails is taken for one that hangs, not for one that is away."""
+SPARED = 10.0
+"""Seconds for which a broker that hangs is sent nothing: a person who asks for many things would wait for each in turn."""
+
+
 class Step:
     """A task by name. Called, it runs here and now; `soon` asks a worker to run it."""
+
+    _spared_until: ClassVar[float] = 0.0
 
     def __init__(self, function: Callable[..., None], task: Any) -> None:
         self._function = function
@@ -41,9 +50,15 @@ class Step:
         transaction.on_commit(functools.partial(self._send, arguments, seconds), robust=True)
 
     def _send(self, arguments: tuple[str | int, ...], seconds: float | None = None) -> None:
+        began = time.monotonic()
+        if began < Step._spared_until:
+            log.warning("%s%r is not queued, for the broker hangs; the sweep will", self._task.name, arguments)
+            return
         try:
             self._task.apply_async(args=arguments, countdown=seconds)
         except Exception as error:  # noqa: BLE001 - the broker's client raises what its transport raises
+            if time.monotonic() - began > SLOW:
+                Step._spared_until = time.monotonic() + SPARED
             log.warning("%s%r could not be queued (%s: %s); the sweep will", self._task.name, arguments, type(error).__name__, error)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, ValidationError
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
@@ -17,6 +18,8 @@ MOST_TOLD = 5
 """Problems in one message."""
 MOST_DETAILS = 100
 """Problems in the details of one answer."""
+_FULL = ("disk is full", "disk full", "no space left")
+"""What databases say of a disk without room, as far as drivers tell it in words only."""
 
 
 class UserError(Exception):
@@ -56,12 +59,25 @@ class Invalid(UserError):
 
 
 class ForPeople(MiddlewareMixin):
-    """A UserError that nobody caught becomes a page, or for htmx a part that says the same."""
+    """A UserError, or a trouble of the database, that nobody caught becomes a page, or for htmx a part that says the same."""
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        if isinstance(error, UserError) and not request.path.startswith("/api/"):
-            return refused(request, error)
+        told = not_written(error)
+        if told is not None and not request.path.startswith("/api/"):
+            return refused(request, told)
         return None
+
+
+def not_written(error: Exception) -> UserError | None:
+    """What to tell of an error that is the person's, or the database's for now; None for any other."""
+    if isinstance(error, UserError):
+        return error
+    if not isinstance(error, OperationalError | InterfaceError):
+        return None
+    log.error("the database failed", exc_info=error)
+    if any(word in str(error).lower() for word in _FULL):
+        return UserError("The disk of the database is full. Nothing was changed by this: do it again once there is room.", status=507)
+    return UserError("The database does not answer as it should. Nothing was changed by this: do it again in a moment.", status=503)
 
 
 def refused(request: HttpRequest, error: UserError) -> HttpResponse:
@@ -84,8 +100,9 @@ def body(status_code: int, message: str, details: Any = None) -> dict[str, Any]:
 
 def for_programs(error: Exception, context: Mapping[str, Any]) -> Response | None:
     """Every error of the REST API in one shape. What is not expected is logged and becomes a 500 without its text."""
-    if isinstance(error, UserError):
-        return _refusal(error)
+    told = not_written(error)
+    if told is not None:
+        return _refusal(told)
     if isinstance(error, Http404):
         return _answer(404, str(error) or "There is nothing here that you may see.")
     if isinstance(error, PermissionDenied):

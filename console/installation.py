@@ -17,6 +17,7 @@ from console.supervisor import Service
 
 STOP_SECONDS = {"localkube": 14.0, "redis": 3.0, "web": processes.STREAM_GRACE + 2.0}
 KEPT = "up.json"
+_NAMES = ("redis_port", "redis_password", "localkube_port", "follower")
 
 
 class Installation:
@@ -34,9 +35,12 @@ class Installation:
             self.base.append(self._redis(kept))
         if options.localkube:
             self.base.append(self._localkube(kept))
+        kept.setdefault("follower", secrets.token_hex(8))
         write_private(file, json.dumps(kept))
         self.web = self._web()
-        self.workers = [self._worker(name) for name in processes.NAMES if name != self.web.name]
+        # Only one runs at a time, so the next one need not wait until the lease of a killed one has run out.
+        holder = f"{socket.gethostname()[:30]}-{kept['follower']}"
+        self.workers = [self._worker("worker"), self._worker("beat"), self._worker("follow", "--holder", holder)]
 
     @property
     def address(self) -> str:
@@ -97,8 +101,8 @@ class Installation:
             stop_seconds=STOP_SECONDS["web"],
         )
 
-    def _worker(self, name: str) -> Service:
-        command = processes.command(name, self.options)
+    def _worker(self, name: str, *arguments: str) -> Service:
+        command = [*processes.command(name, self.options), *arguments]
         return Service(name=name, command=command, environment=self.environment, directory=processes.BASE)
 
 
@@ -106,7 +110,8 @@ def _read(file: Path) -> dict[str, str]:
     """What was kept; nothing when it is not there or not readable as such, for all of it can be made anew."""
     try:
         kept = json.loads(file.read_text())
-        return {name: str(kept[name]) for name in ("redis_port", "redis_password", "localkube_port") if name in kept}
+        found = {name: str(kept[name]) for name in _NAMES if name in kept}
+        return {name: text for name, text in found.items() if not name.endswith("_port") or int(text) in range(1, 65536)}
     except (OSError, ValueError, TypeError):
         return {}
 

@@ -37,11 +37,17 @@ def read(options: Options) -> Keys:
     try:
         kept = json.loads(file.read_text())
         given = _usable(listed(options.encryption_keys))
-        return Keys(options.secret_key or kept["secret_key"], given or [*map(str, kept["encryption_keys"])])
+        return Keys(options.secret_key or str(kept["secret_key"]), given or [_usable_of_file(each) for each in kept["encryption_keys"]])
     except FileNotFoundError:
         raise NoKeys(f"There are no keys in {file}. `make up` makes them, or give MUSTER_SECRET_KEY and MUSTER_ENCRYPTION_KEYS.") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise NoKeys(f"The keys in {file} cannot be read ({type(error).__name__}). Put the file back from its backup.") from None
+
+
+def _usable_of_file(key: str) -> str:
+    """The key as it is. Raises ValueError or TypeError for what is none."""
+    Fernet(key)
+    return key
 
 
 def _usable(encryption_keys: list[str]) -> list[str]:

@@ -52,7 +52,9 @@ def began(pid: int) -> int | None:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return None if state in "ZX" else int(fields[18])
+    # A first thread that has ended is shown as a zombie while others still hold the process's files and ports.
+    is_over = state in "ZX" and int(fields[16]) <= 1
+    return None if is_over else int(fields[18])
 
 
 async def clear(left: Mapping[str, int], within: float) -> None:

@@ -34,6 +34,12 @@ def program() -> Path:
     )
 
 
+def _quoted(path: Path) -> str:
+    """A path as its settings file takes it, whatever characters it has."""
+    text = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
 @dataclass(frozen=True)
 class Server:
     """One server on a directory of its own. What it holds may be lost: steps that were queued are found by the sweep."""
@@ -60,7 +66,7 @@ class Server:
             "bind 127.0.0.1",
             f"port {self.port}",
             f"requirepass {self.password}",
-            f'dir "{self.directory}"',
+            f"dir {_quoted(self.directory)}",
             "appendonly yes",
             "appendfsync everysec",
             'save ""',

@@ -42,9 +42,9 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "console.security.ContentSecurityPolicy",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "console.security.ContentSecurityPolicy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -98,7 +98,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "projects.User"
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+PASSWORD_HASHERS = ["projects.hashing.Argon2"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
@@ -121,6 +121,7 @@ if OPTIONS.behind_proxy:
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 << 20
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
+FILE_UPLOAD_PERMISSIONS = 0o600
 
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 20_000}}}
 
@@ -159,7 +160,8 @@ CELERY = {
     "broker_connection_timeout": 1,
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,
-    "broker_transport_options": {"socket_connect_timeout": 1, "socket_keepalive": True, "health_check_interval": 10},
+    # A worker's own question waits for a second, so an answer that takes longer than this comes from a broker that hangs.
+    "broker_transport_options": {"socket_connect_timeout": 1, "socket_timeout": 3, "socket_keepalive": True, "health_check_interval": 10},
     "worker_prefetch_multiplier": 1,
     "worker_hijack_root_logger": False,
     "worker_send_task_events": False,

@@ -22,7 +22,7 @@ def typed(sent: QueryDict, buttons: Iterable[str] = ()) -> Typed:
     Null characters, which PostgreSQL cannot store, are dropped, and lines end as everywhere but in a browser's text areas.
     """
     left_out = NOT_TYPED.union(buttons)
-    return {name: [_cleaned(value) for value in sent.getlist(name)] for name in sent if name not in left_out}
+    return {_cleaned(name): [_cleaned(value) for value in sent.getlist(name)] for name in sent if name not in left_out}
 
 
 def _cleaned(value: str) -> str:

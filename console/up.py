@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import fcntl
-import os
 import signal
 import sys
 import time
@@ -31,7 +30,6 @@ REFUSALS = (Occupied, DidNotStart, ports.Taken, keys.NoKeys, redis_server.NoServ
 
 def main(options: Options) -> int:
     """Run until Ctrl-C, SIGTERM or SIGHUP. 0 after a stop that was asked for; 2, with the reason on stderr, when it could not start."""
-    os.umask(0o077)
     try:
         with _own(options.data_dir):
             if not options.production:

@@ -55,11 +55,11 @@ COMPUTE = Kind(
 @require_GET
 def table(request: Request, kind: Kind) -> HttpResponse:
     """Everybody's and the reader's own, by name: searched, and a page at a time."""
-    search = request.GET.get("search", "").strip()[:100]
+    search = request.GET.get("search", "").replace("\x00", "").strip()[:100]
     rows = kind.model.objects.visible_to(request.user).select_related("project", "created_by").order_by("name", "id")
     if search:
         rows = rows.filter(Q(name__icontains=search) | Q(description__icontains=search))
-    name, _, key = request.GET.get("after", "").rpartition("~")
+    name, _, key = request.GET.get("after", "").replace("\x00", "").rpartition("~")
     if name and (last := _uuid(key)) is not None:
         rows = rows.filter(Q(name__gt=name) | Q(name=name, id__gt=last))
     found = list(rows[: PAGE + 1])

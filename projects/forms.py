@@ -50,7 +50,8 @@ class PasswordForm(forms.Form):
     def clean_new(self) -> str:
         new: str = self.cleaned_data["new"]
         password_validation.validate_password(new, self.user)
-        if self.user.check_password(new):
+        # Compared with what was typed as the present one, so that this tells nothing to who does not know it.
+        if new == self.cleaned_data.get("present"):
             raise forms.ValidationError("This is your present password. Choose another one.")
         return new
 

@@ -49,6 +49,8 @@ def address_of(request: HttpRequest) -> str:
         address = ipaddress.ip_address(told)
     except ValueError:
         return "unknown"
+    # A socket for both kinds shows IPv4 addresses so; all of them lie in one /64 network.
+    address = getattr(address, "ipv4_mapped", None) or address
     return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
 
 

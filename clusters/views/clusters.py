@@ -54,6 +54,10 @@ class Row:
     def allocated(self) -> Decimal:
         return self.node.gpus - self.free
 
+    @property
+    def takes_pods(self) -> bool:
+        return self.node.is_ready and self.node.is_schedulable
+
 
 def clusters(request: Request) -> HttpResponse:
     """The clusters of one's projects."""
@@ -76,7 +80,8 @@ def cluster(request: Request, pk: uuid.UUID) -> HttpResponse:
         "most": MOST_NODES,
         "total": total,
         "allocated": allocated,
-        "free": total - allocated,
+        "free": sum((row.free for row in rows if row.takes_pods), Decimal(0)),
+        "closed": sum((row.free for row in rows if not row.takes_pods), Decimal(0)),
     }
     return render(request, "clusters/cluster.html", context)
 

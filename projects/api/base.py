@@ -145,8 +145,9 @@ class Asked:
     @property
     def filters(self) -> list[str]:
         """The conditions of filterBy, which may be given once, comma-joined, or several times."""
-        self.text("filterBy")
         joined = ",".join(self._query.getlist("filterBy"))
+        if "\x00" in joined or len(joined) > 8192:
+            raise Invalid([("filterBy", "filterBy cannot be that text.")])
         return [part.strip() for part in joined.split(",") if part.strip()][:100]
 
     def page(self, rows: models.QuerySet[Any], default: int = 50) -> tuple[list[Any], int | None]:

@@ -8,7 +8,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from projects import people
+from projects import people, throttle
 from projects.forms import PasswordForm
 from projects.http import Request
 
@@ -19,6 +19,12 @@ from projects.http import Request
 def account(request: Request) -> HttpResponse:
     """Who one is, one's roles, and a new password."""
     form = PasswordForm(request.POST or None, user=request.user)
+    if request.method == "POST":
+        # Who found an open session may not try out what its password is, either.
+        address = throttle.address_of(request)
+        throttle.attempt(request.user.username, address)
+        if form.is_bound and "present" not in form.errors:
+            throttle.succeeded(request.user.username, address)
     if request.method == "POST" and form.is_valid():
         people.change_password(request.user, form.cleaned_data["new"])
         update_session_auth_hash(request, request.user)

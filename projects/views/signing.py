@@ -53,7 +53,8 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 def _onward(request: HttpRequest) -> str:
     """Where they wanted to go, if that is a page of ours."""
     wanted = _wanted(request)
-    if url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure()):
+    # Without the slash it could be the name of a view, or of none.
+    if wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, None):
         return wanted
     return resolve_url("workloads")
 

@@ -88,6 +88,14 @@ def test_what_is_killed_comes_back_and_is_told(up: Installation, name: str) -> N
     eventually(lambda: get(f"{up.url}/readyz") == (200, "ready\n"))
 
 
+def test_the_next_follower_has_the_name_of_a_killed_one_and_need_not_wait_for_its_lease(up: Installation) -> None:
+    followers = "from clusters.models import Cluster\nprint(Cluster.objects.get().followed_by)"
+    name = eventually(lambda: up.manage("shell", "--no-imports", "-c", followers).strip())
+    before = up.kill_one("follow")
+    now = eventually(lambda: pid if (pid := up.pids().get("follow")) not in (None, before) else None)
+    assert f"\0--holder\0{name}\0".encode() in Path(f"/proc/{now}/cmdline").read_bytes()
+
+
 def test_who_comes_while_the_web_process_is_away_waits_for_it(up: Installation) -> None:
     up.kill_one("web")
     assert get(f"{up.url}/healthz") == (200, "ok\n")

@@ -1,15 +1,20 @@
 """`GET /api/v1/workloads/{id}/pods/{name}/logs`: what a pod wrote, as plain text. An addition of Muster to the API."""
 
+import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 from asgiref.sync import sync_to_async
+from django.db import connections
 from django.http import Http404, StreamingHttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
+from console.errors import UserError
 from projects.api import schemas
 from projects.api.base import ApiView, Asked
+from projects.tokens import BearerToken
 from workloads import logbook
 from workloads.api.details import found
 from workloads.models import Log, Pod
@@ -17,6 +22,8 @@ from workloads.observed import listed
 
 CHUNK = 256 << 10
 MOST_LINES = 10**9
+RECHECK = 30.0
+"""Seconds between two questions whether somebody who follows a log may still see it."""
 
 
 class LogsView(ApiView):
@@ -31,7 +38,7 @@ class LogsView(ApiView):
             schemas.parameter("container", schemas.TEXT, "The container; the first that is no init container where it is not given."),
             schemas.parameter("timestamps", schemas.FLAG, "The moment before each line."),
         ],
-        responses={(200, "text/plain"): OpenApiResponse(schemas.TEXT)} | schemas.errors(400, 401, 404),
+        responses={(200, "text/plain"): OpenApiResponse(schemas.TEXT)} | schemas.errors(400, 401, 404, 429),
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID, pod_name: str) -> StreamingHttpResponse:
@@ -43,7 +50,10 @@ class LogsView(ApiView):
         pods = Pod.objects.filter(workload=workload, name=pod_name.replace("\x00", ""))
         log = _log(pods.order_by("-attempt", "-pk").first(), asked.text("container"), bool(asked.flag("previous")))
         if follow:
-            text = logbook.follow(log, tail=tail, since=since_ns, timestamps=timestamps)
+            if logbook.streams.full(self.user.pk):
+                raise UserError("You follow too many logs at once. End some of the streams, and try again.", status=429)
+            followed = logbook.follow(log, tail=tail, since=since_ns, timestamps=timestamps)
+            text = _while_allowed(followed, self.user.pk, lambda: _may_see(request, workload_id))
         else:
             text = _in_turn(logbook.lines(log, tail=tail, since=since_ns, timestamps=timestamps))
         answer = StreamingHttpResponse(text, content_type="text/plain; charset=utf-8")
@@ -64,6 +74,37 @@ def _log(pod: Pod | None, container: str, previous: bool) -> Log:
     if log.state in (Log.State.LOST, Log.State.REMOVED):
         raise Http404(log.note or "This log is not there any more.")
     return log
+
+
+async def _while_allowed(
+    text: AsyncIterator[bytes], user: int, allowed: Callable[[], bool], clock: Callable[[], float] = time.monotonic
+) -> AsyncIterator[bytes]:
+    """What is followed, counted as one of this person's streams; it ends when `allowed`, asked now and then, says no."""
+
+    def still() -> bool:
+        try:
+            return allowed()
+        finally:
+            # A thread of the loop's pool: nobody else gives its connection back.
+            connections.close_all()
+
+    checked = clock()
+    with logbook.streams.counted(user):
+        async for chunk in text:
+            if clock() - checked >= RECHECK:
+                if not await sync_to_async(still, thread_sensitive=False)():
+                    return
+                checked = clock()
+            yield chunk
+
+
+def _may_see(request: Request, workload_id: uuid.UUID) -> bool:
+    """Whether the request's token is still good, and its owner still sees the workload."""
+    try:
+        who = BearerToken().authenticate(request)
+        return who is not None and found(who[0], workload_id) is not None
+    except (AuthenticationFailed, Http404):
+        return False
 
 
 async def _in_turn(lines: Iterator[bytes]) -> AsyncIterator[bytes]:

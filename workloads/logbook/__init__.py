@@ -2,8 +2,8 @@
 
 from workloads.logbook.collecting import collect
 from workloads.logbook.keeping import is_kept, keep, retain
-from workloads.logbook.live import follow
+from workloads.logbook.live import follow, streams
 from workloads.logbook.places import trouble
 from workloads.logbook.texts import lines, placed_tail, tail
 
-__all__ = ["collect", "follow", "is_kept", "keep", "lines", "placed_tail", "retain", "tail", "trouble"]
+__all__ = ["collect", "follow", "is_kept", "keep", "lines", "placed_tail", "retain", "streams", "tail", "trouble"]

@@ -96,12 +96,14 @@ class Collector:
         try:
             while not self._stop.is_set():
                 try:
-                    close_old_connections()
                     self.turn()
                 except Exception:
                     # The edge of a loop that must go on: one turn's trouble, whatever it is, must not end the capture of all logs.
                     log.exception("a turn of capturing the logs of cluster %s failed", self._cluster)
                     self._stop.wait(EVERY)
+                finally:
+                    # A process follows more clusters than it may have connections to the database.
+                    close_old_connections()
                 self._stop.wait(SHORTEST)
                 self._woken.wait(EVERY - SHORTEST)
                 self._woken.clear()

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from asgiref.sync import sync_to_async
 from django.db import connections
 
+from console.streams import Streams
 from workloads.logbook import places, texts, windows
 from workloads.logbook.framing import forward
 from workloads.logbook.reading import opened
@@ -20,6 +21,9 @@ from workloads.states import RESTING, Status
 LOOK_EVERY = 0.2
 ASK_EVERY = 2.0
 """Seconds between two looks at the files, and at the rows."""
+
+streams = Streams(20)
+"""Logs that one person follows, on pages and through the API."""
 
 
 class Feed:

@@ -80,7 +80,7 @@ def _workload(spec: Spec) -> Iterator[Fact]:
         ("Workers while it runs", f"{spec.elastic.min_workers} to {spec.elastic.max_workers}" if spec.elastic else ""),
         ("Runs", "" if spec.is_distributed else f"{spec.runs}, {spec.parallelism} at once"),
         ("In total", _totals(spec.totals)),
-        ("Preemptible", "yes" if spec.is_preemptible else "no"),
+        ("Preemptible", "Yes" if spec.is_preemptible else "No"),
         ("Priority", spec.lifecycle.priority.label if spec.lifecycle.priority else ""),
         ("Namespace", spec.namespace),
         ("Queue", spec.queue),

@@ -48,7 +48,8 @@ def details(request: Request, pk: uuid.UUID, tab: str = "history") -> HttpRespon
 @never_cache
 def head(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Name, status, actions, diagnosis and attempts: what changes while one looks."""
-    return render(request, "workloads/_head.html", _head(request, _workload(request, pk)))
+    tab = request.GET.get("tab", "")
+    return render(request, "workloads/_head.html", _head(request, _workload(request, pk)) | {"tab": tab if tab in TABS else "history"})
 
 
 @require_safe

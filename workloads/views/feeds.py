@@ -33,11 +33,13 @@ A_PROCESS = 2000
 
 # Feeds read the database here: a request's own thread ends with the request, and a feed outlives the one that began it.
 _readers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="feed")
+# Who may still look is asked here: pages opened together all ask at once, and no news may wait behind them.
+_askers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="asker")
 
 Answer = TypeVar("Answer")
 
 
-async def read(function: Callable[..., Answer], *arguments: Any) -> Answer:
+async def read(function: Callable[..., Answer], *arguments: Any, threads: ThreadPoolExecutor = _readers) -> Answer:
     """What a function that reads the database gives, called in a thread that keeps no connection."""
 
     def call() -> Answer:
@@ -46,7 +48,7 @@ async def read(function: Callable[..., Answer], *arguments: Any) -> Answer:
         finally:
             close_old_connections()
 
-    return await asyncio.get_running_loop().run_in_executor(_readers, call)
+    return await asyncio.get_running_loop().run_in_executor(threads, call)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ class Feeds:
             while not feed.task.done() and (queue in feed.readers or not queue.empty()):
                 now = clock.time()
                 if now - checked >= RECHECK:
-                    if not await read(allowed):
+                    if not await read(allowed, threads=_askers):
                         yield b"event: end\ndata: {}\n\n"
                         return
                     checked = now

@@ -97,7 +97,7 @@ def colour(pod: Pod) -> int:
 
 def of_pod(workload: Workload, query: QueryDict) -> Log | None:
     """The log that a link to a pod means, by its row's id or its name; None where there is none."""
-    wanted = query.get("pod", "")
+    wanted = query.get("pod", "").replace("\x00", "")
     number = _number(wanted)
     match = Q(pod__pk=number) if number is not None else Q(pod__name=wanted)
     logs = Log.objects.filter(match, pod__workload=workload).select_related("pod").defer("pod__data").order_by("-pod_id")[:64]

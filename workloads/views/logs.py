@@ -3,9 +3,9 @@
 import asyncio
 import io
 import json
+import re
 import uuid
 import zipfile
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -33,11 +33,9 @@ JSON_LINES = "application/jsonl; charset=utf-8"
 STREAM_SECONDS = 60.0
 """After so long a stream ends and the browser comes back, which asks anew whether its person may still see this."""
 HEARTBEAT = 15.0
-A_PERSON = 20
-"""Streams that one person may have open in one process."""
 MOST_TAIL = 10_000
+UNSAFE = re.compile(r"[^A-Za-z0-9.-]|^\.+")
 FULL = "You follow too many logs at once. Close some pages."
-_streams: Counter[int] = Counter()
 
 
 def panel(request: Request, workload: Workload) -> dict[str, Any]:
@@ -106,7 +104,7 @@ async def stream(request: Request, pk: uuid.UUID) -> HttpResponseBase:
     if request.method != "GET":
         return HttpResponse(status=405)
     user, choice, cursor = await sync_to_async(_asked)(request, pk)
-    if _streams[user] >= A_PERSON:
+    if live.streams.full(user):
         return HttpResponse(FULL, status=429, content_type="text/plain")
     answer = StreamingHttpResponse(_events(user, pk, choice, cursor), content_type="text/event-stream")
     answer["Cache-Control"] = "no-store"
@@ -127,7 +125,7 @@ async def download(request: Request, pk: uuid.UUID) -> HttpResponseBase:
         name = f"{workload.name}-{choice.attempt}.zip"
         pieces, kind = zipped(choice.logs, stamped), "application/zip"
     answer = StreamingHttpResponse(_sent(pieces), content_type=kind)
-    answer["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(name)}"
+    answer["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
     return answer
 
 
@@ -136,7 +134,9 @@ def zipped(logs: Sequence[Log], timestamps: bool) -> Iterator[bytes]:
     sink = _Sink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for log in logs:
-            name = f"{log.pod.name}/{log.pod.uid[:8]}/{log.container}.{log.run}.log"
+            # A cluster gave these names, and may be anybody's: none leads out of where the zip is unpacked.
+            names = (log.pod.name, log.pod.uid[:8], f"{log.container}.{log.run}.log")
+            name = "/".join(UNSAFE.sub("_", each) for each in names)
             with archive.open(zipfile.ZipInfo(name, timezone.now().timetuple()[:6]), "w", force_zip64=True) as file:
                 for chunk in texts.chunks(log, timestamps):
                     file.write(chunk)
@@ -173,12 +173,11 @@ async def _sent(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 
 async def _events(user: int, pk: uuid.UUID, choice: Choice, cursor: Cursor) -> AsyncIterator[str]:
-    """A stream's events. It is counted while it is read, so that one that nobody began to read takes no place."""
-    _streams[user] += 1
+    """A stream's events."""
     clock = asyncio.get_running_loop().time
     until, told_gaps = clock() + STREAM_SECONDS, False
     look = sync_to_async(_next, thread_sensitive=False)
-    try:
+    with live.streams.counted(user):
         yield "retry: 500\n\n"
         async with live.watching(pk) as feed:
             while clock() < until:
@@ -197,10 +196,6 @@ async def _events(user: int, pk: uuid.UUID, choice: Choice, cursor: Cursor) -> A
                     yield ": quiet\n\n"
                 if feed.broken:
                     return
-    finally:
-        _streams[user] -= 1
-        if not _streams[user]:
-            del _streams[user]
 
 
 def _next(logs: Sequence[Log], cursor: Cursor, sizes: dict[int, int]) -> tuple[Window, list[loglines.Item]]:
@@ -267,9 +262,9 @@ def _floor(logs: Sequence[Opened], query: QueryDict) -> Cursor:
     """The place before which nothing is wanted: as it was told before, or by `tail` lines or `since` so many seconds."""
     if floor := query.get("floor"):
         return _cursor(logs, floor)
-    if (tail := query.get("tail", "")).isdigit() and len(tail) < 8:
+    if (tail := query.get("tail", "")).isdecimal() and len(tail) < 8:
         return windows.tail_floor(logs, min(int(tail), MOST_TAIL))
-    if (since := query.get("since", "")).isdigit() and len(since) < 9:
+    if (since := query.get("since", "")).isdecimal() and len(since) < 9:
         return windows.at_time(logs, stamps.nanoseconds(timezone.now()) - int(since) * stamps.SECOND)
     return windows.starts(logs)
 

@@ -161,7 +161,7 @@ async def _lines(found: Any, order: lists.Order) -> AsyncIterator[str]:
 def _line(row: Workload) -> str:
     return lists.csv_line(
         (
-            row.name, row.pk, row.architecture, row.framework, row.status, row.status_at.isoformat(), row.reason, row.project.name,
+            row.name, row.pk, row.architecture, row.framework, row.state.label, row.status_at.isoformat(), row.reason, row.project.name,
             row.submitted_by.username if row.submitted_by else "", "yes" if row.preemptible else "no",
             row.running_pods, row.requested_pods, row.ended, row.gpus_requested, row.gpu_memory_requested, row.gpus_allocated,
             row.created_at.isoformat(), round(rendering.runtime(row).seconds, 1), row.attempt,

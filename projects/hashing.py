@@ -1,0 +1,22 @@
+"""How passwords are kept. A good hash takes a tenth of a gigabyte on purpose, so only a few are made at once."""
+
+import threading
+from typing import Any
+
+from django.contrib.auth.hashers import Argon2PasswordHasher
+
+AT_ONCE = 4
+turns = threading.BoundedSemaphore(AT_ONCE)
+"""Anybody may try to sign in: without turns, a hundred attempts at once would take all memory."""
+
+
+class Argon2(Argon2PasswordHasher):
+    """Argon2, a few at once."""
+
+    def encode(self, *arguments: Any, **named: Any) -> str:
+        with turns:
+            return super().encode(*arguments, **named)
+
+    def verify(self, *arguments: Any, **named: Any) -> bool:
+        with turns:
+            return super().verify(*arguments, **named)
