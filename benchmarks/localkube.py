@@ -9,7 +9,6 @@ The load generator shares the machine's processors with the server it measures. 
 import argparse
 import json
 import os
-import platform
 import re
 import shutil
 import signal
@@ -21,10 +20,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import objects
+from figures import Aim, Figures, load_average, machine, read
 from kubehttp import MERGE, PARTIAL, TABLE, Connection, Refused, Server
 
 HERE = Path(__file__).resolve().parent
@@ -40,20 +40,6 @@ ENDED_WITHIN = 60.0
 
 
 @dataclass(frozen=True)
-class Aim:
-    """What a figure should stay under, or reach."""
-
-    value: float
-    at_least: bool = False
-
-    def met(self, figure: float) -> bool:
-        return figure >= self.value if self.at_least else figure <= self.value
-
-    def __str__(self) -> str:
-        return f"{'>=' if self.at_least else '<='} {self.value:g}"
-
-
-@dataclass(frozen=True)
 class Size:
     pods: int
     few: int
@@ -64,20 +50,6 @@ class Size:
 
 FULL = Size(pods=10_000, few=500, many=2_000, patches=200, log_lines=500_000)
 QUICK = Size(pods=1_000, few=100, many=400, patches=50, log_lines=100_000)
-
-
-@dataclass
-class Figures:
-    """Figures by name, in the order they were taken. `unit` is part of the name."""
-
-    values: dict[str, float] = field(default_factory=dict)
-    aims: dict[str, Aim] = field(default_factory=dict)
-
-    def put(self, name: str, value: float, aim: Aim | None = None) -> None:
-        print(f"  {name:<62}{value:>10.2f}" + (f"   aim {aim}: {'met' if aim.met(value) else 'MISSED'}" if aim else ""), flush=True)
-        self.values[name] = value
-        if aim is not None:
-            self.aims[name] = aim
 
 
 @dataclass(frozen=True)
@@ -115,25 +87,8 @@ def main() -> int:
         print(f"\npeer: {given.peer_kubeconfig}")
         theirs = measure(Target(given.peer_kubeconfig, Server.of(given.peer_kubeconfig)), size)
         compare(ours, theirs)
-    print(f"\nload after: {' '.join(f'{one:.2f}' for one in os.getloadavg())}")
+    print(f"\nload after: {load_average()}")
     return 0
-
-
-def machine() -> str:
-    """Where and when: figures mean nothing without it."""
-    model = next(
-        (line.partition(":")[2].strip() for line in read("/proc/cpuinfo").splitlines() if line.startswith("model name")), "unknown"
-    )
-    memory = int(read("/proc/meminfo").split()[1]) // 1024
-    load = " ".join(f"{one:.2f}" for one in os.getloadavg())
-    return (
-        f"{time.strftime('%Y-%m-%d %H:%M:%S %Z')} · {os.cpu_count()} processors ({model}) · {memory} MiB · Linux {platform.release()} · "
-        f"Python {platform.python_version()} · load before: {load}"
-    )
-
-
-def read(path: str) -> str:
-    return Path(path).read_text()
 
 
 @contextmanager

@@ -33,6 +33,9 @@ class Installation:
         self.url = ""
         self.said = ""
         """What the last start printed."""
+        self.cwd = ROOT
+        self.environment: dict[str, str | None] = {}
+        """Variables that it is started with, beside its options; None for those that it must not have."""
         self._out = data.parent / f"{data.name}.up.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -49,16 +52,7 @@ class Installation:
 
     def start(self, within: float = 90.0) -> "Installation":
         """Start and wait until it says that it is ready. Raises DidNotStart with what it said."""
-        assert self._process is None, "it runs already"
-        with self._out.open("wb") as out:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", BOUND_TO_US, str(os.getpid()), "-m", "console", "up"],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                cwd=ROOT,
-                env=clean_environment(**self.options),
-            )
+        self._process = self.begin()
         deadline = time.monotonic() + within
         while (ready := READY.search(self._printed())) is None:
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -70,12 +64,25 @@ class Installation:
         self.said = self._printed()
         return self
 
+    def begin(self) -> subprocess.Popen[bytes]:
+        """Start and wait for nothing; what is started is the caller's to end."""
+        assert self._process is None, "it runs already"
+        with self._out.open("wb") as out:
+            return subprocess.Popen(
+                [sys.executable, "-c", BOUND_TO_US, str(os.getpid()), "-m", "console", "up"],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                cwd=self.cwd,
+                env=self._given(),
+            )
+
     def refused(self) -> str:
         """Start where it cannot; why, as it told."""
         done = subprocess.run(
             [sys.executable, "-m", "console", "up"],
-            env=clean_environment(**self.options),
-            cwd=ROOT,
+            env=self._given(),
+            cwd=self.cwd,
             capture_output=True,
             text=True,
             timeout=60,
@@ -104,7 +111,7 @@ class Installation:
 
     def manage(self, *arguments: str) -> str:
         """What a management command prints, run on the same data."""
-        environment = clean_environment(**self.options)
+        environment = clean_environment(**self.options | {"data_dir": self.data})
         command = [sys.executable, "manage.py", *arguments]
         done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, f"{done.stdout}{done.stderr}"
@@ -120,6 +127,10 @@ class Installation:
     def running(self) -> list[str]:
         """The command lines of all processes that have to do with this data directory."""
         return running(self.data)
+
+    def _given(self) -> dict[str, str]:
+        changed = clean_environment(**self.options) | self.environment
+        return {name: value for name, value in changed.items() if value is not None}
 
     def _printed(self) -> str:
         return self._out.read_text(errors="replace")

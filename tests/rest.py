@@ -6,12 +6,17 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
 from typing import Any
 
 Body = dict[str, Any]
 
 COMPUTE = {"cpuCoreRequest": 0.05, "gpuRequestType": "portion", "gpuPortionRequest": 0.05, "cpuMemoryRequest": "20M"}
 """So little that many run at once on the embedded cluster."""
+
+
+def _from_json(body: bytes) -> Any:
+    return json.loads(body or b"null")
 
 
 class Refused(Exception):
@@ -61,20 +66,24 @@ class Program:
     def phase(self, workload_id: str) -> str:
         return str(self.workload(workload_id)["phase"])
 
+    def log(self, workload_id: str, pod: str) -> str:
+        """What a pod wrote, as it is kept."""
+        return str(self.ask("GET", f"/workloads/{workload_id}/pods/{pod}/logs", read=bytes.decode))
+
     def listed(self, **query: str) -> dict[str, Body]:
         """The workloads by name."""
         asked = "".join(f"&{name}={value}" for name, value in query.items())
         return {each["name"]: each for each in self.ask("GET", f"/workloads?limit=500{asked}")["workloads"]}
 
-    def ask(self, method: str, path: str, body: Body | None = None) -> Any:
-        """The answer's body. Raises Refused for a refusal, and the connection's error when it lasts longer than the patience."""
+    def ask(self, method: str, path: str, body: Body | None = None, read: Callable[[bytes], Any] = _from_json) -> Any:
+        """What `read` makes of the answer. Raises Refused, and the connection's error when it lasts longer than the patience."""
         until = time.monotonic() + self.patience
         data = None if body is None else json.dumps(body).encode()
         while True:
             request = urllib.request.Request(f"{self.url}/api/v1{path}", data, self._headers, method=method)
             try:
                 with urllib.request.urlopen(request, timeout=60) as answer:
-                    return json.loads(answer.read() or b"null")
+                    return read(answer.read())
             except urllib.error.HTTPError as error:
                 raise Refused(error.code, error.read().decode(errors="replace")) from None
             except (OSError, http.client.HTTPException):
@@ -92,6 +101,12 @@ class Reader:
         token = self.page("/sign-in").partition('name="csrfmiddlewaretoken" value="')[2].partition('"')[0]
         form = urllib.parse.urlencode({"csrfmiddlewaretoken": token, "username": "admin", "password": password})
         self._browser.open(f"{url}/sign-in", form.encode(), timeout=60).read()
+
+    def post(self, path: str) -> None:
+        """Press a button. Raises HTTPError for any other status than success."""
+        token = self.page("/workloads").partition('name="csrf-token" content="')[2].partition('"')[0]
+        form = urllib.parse.urlencode({"csrfmiddlewaretoken": token})
+        self._browser.open(f"{self.url}{path}", form.encode(), timeout=60).close()
 
     def page(self, path: str) -> str:
         """The page's HTML. Raises HTTPError for any other status than success."""

@@ -1,19 +1,21 @@
 """The cluster is silent, or holds garbage: the console says so, stays usable, and everything else goes on."""
 
+import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance.api import Api, Object
+from tests.conformance.api import Api
+from tests.faults import poisons
+from tests.faults.stories import LONG, SHORT
 from tests.installation import Installation, all_over, eventually
 from tests.rest import Program, Reader
 
 PASSWORD = "correct horse battery"
-SHORT = {"args": "--steps 20 --slow 0.05"}
-NAMESPACE = "muster-team-a"
-HOSTILE = "<script>alert(1)</script>\x1b[31m\x00\u202e{{ 7*7 }}"
+SILENT = "has not answered since"
 
 
 @pytest.fixture(scope="module")
@@ -28,69 +30,95 @@ def program(installation: Installation) -> Program:
     return Program(installation.url, PASSWORD)
 
 
-def ended(program: Program, workload_id: str, phase: str = "Completed", within: float = 90) -> None:
-    all_over(lambda: [now] if (now := program.phase(workload_id)) != phase else [], within)
+@pytest.fixture(scope="module")
+def reader(installation: Installation) -> Reader:
+    return Reader(installation.url, PASSWORD)
 
 
-def poisons(workload_id: str) -> list[tuple[str, Object]]:
-    """Objects that claim to be a workload's, or nearly, and that no program of ours has made."""
-    claims = [
-        {"muster.dev/workload": workload_id, "muster.dev/attempt": "1"},
-        {"muster.dev/workload": workload_id, "muster.dev/attempt": "99999999999999999999"},
-        {"muster.dev/workload": "no-uuid", "muster.dev/attempt": "one"},
-        {"muster.dev/workload": ""},
-        {},
-    ]
-    made: list[tuple[str, Object]] = []
-    for number, labels in enumerate(claims):
-        meta: Object = {"name": f"poison-{number}", "namespace": NAMESPACE, "labels": labels, "annotations": {"gpu-fraction": HOSTILE}}
-        container = {"name": "c", "image": HOSTILE[:25], "command": ["/bin/sh", "-c", "printf '<b>\\033[31m\\000'; exit 7"]}
-        pod = {"metadata": meta, "spec": {"restartPolicy": "Never", "containers": [container]}}
-        made.append((f"/api/v1/namespaces/{NAMESPACE}/pods", pod | {"apiVersion": "v1", "kind": "Pod"}))
-        about = {"kind": "PyTorchJob", "namespace": NAMESPACE, "name": "beside-poison", "uid": workload_id}
-        event: Object = {
-            "metadata": {"name": f"poison-{number}", "namespace": NAMESPACE},
-            "involvedObject": about,
-            "reason": HOSTILE[:60],
-            "message": HOSTILE * 20,
-            "count": 2**31 - 1,
-            "lastTimestamp": "9999-12-31T23:59:59Z",
-        }
-        made.append((f"/api/v1/namespaces/{NAMESPACE}/events", event | {"apiVersion": "v1", "kind": "Event"}))
-    return made
+def are(program: Program, phases: dict[str, str], within: float = 90) -> None:
+    """Wait until each of these workloads is in its phase, or among the deleted."""
+
+    def others() -> list[str]:
+        gone = {str(each["id"]) for each in program.listed(deleted="true").values()}
+        now = {key: "Deleted" if key in gone else program.phase(key) for key in phases}
+        return [f"{key} is {phase}" for key, phase in now.items() if phase != phases[key]]
+
+    all_over(others, within)
 
 
 @pytest.mark.timeout(240)
-def test_poison_in_the_cluster_stops_nothing_else(installation: Installation, program: Program) -> None:
-    beside = program.submit("beside-poison", **SHORT)
+def test_poison_in_the_cluster_stops_nothing_else(installation: Installation, program: Program, reader: Reader) -> None:
+    ended, beside = program.submit("ended-before-poison", **SHORT), program.submit("beside-poison", **SHORT)
+    are(program, {ended: "Completed"})
     api = Api.from_kubeconfig(installation.data / "localkube" / "kubeconfig")
-    taken = [api.post(path, body).status for path, body in poisons(beside)]
-    assert taken.count(201) >= 5, taken
-    after = program.submit("after-poison", **SHORT)
+    taken = {poisons.PODS: poisons.pods(beside, ended), poisons.JOBS: poisons.jobs(beside, ended)}
+    answers = {path: [api.post(path, each).status for each in objects] for path, objects in taken.items()}
+    answers[poisons.EVENTS] = [api.post(poisons.EVENTS, each).status for each in poisons.events(beside, "beside-poison")]
+    assert all(statuses.count(201) >= 3 for statuses in answers.values()), answers
     before = installation.pids()
-    ended(program, beside)
-    ended(program, after)
-    api.close()
-    reader = Reader(installation.url, PASSWORD)
-    assert "after-poison" in reader.page("/workloads")
-    assert "<script>alert(1)" not in reader.page(f"/workloads/{beside}/history")
+    after = program.submit("after-poison", **SHORT)
+    are(program, {ended: "Completed", beside: "Completed", after: "Completed"})
+    eventually(lambda: all(f"{poisons.NAMESPACE}/{name}" in installation.log("follow") for name in ("poison-3", "poison-4", "poison-9")))
+    for path in ("/workloads", *(f"/workloads/{beside}/{tab}" for tab in ("history", "logs", "details")), f"/workloads/{beside}/pods"):
+        assert "<script>alert(1)" not in reader.page(path)
+    for each in (ended, beside, after):
+        program.delete(each)
+    are(program, {ended: "Deleted", beside: "Deleted", after: "Deleted"})
     assert installation.pids() == before
+    api.close()
+
+
+@contextlib.contextmanager
+def silence(installation: Installation, name: str) -> Iterator[None]:
+    """A server accepts connections, as its kernel does for it, and answers none."""
+    pid = installation.pids()[name]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.timeout(240)
+def test_a_broker_that_hangs_holds_nobody_up(installation: Installation, program: Program, reader: Reader) -> None:
+    impatient = Program(installation.url, PASSWORD, patience=0)
+    with silence(installation, "redis"):
+        hung = [impatient.submit(f"hung-{number}", **SHORT) for number in range(3)]
+        impatient.delete(hung[2])
+        assert "hung-1" in reader.page("/workloads")
+    are(program, {hung[0]: "Completed", hung[1]: "Completed", hung[2]: "Deleted"})
+
+
+def through_a_silence(installation: Installation, program: Program, reader: Reader, name: str, seconds: float) -> None:
+    there, stops, goes = (program.submit(f"{name}-{what}", **spec) for what, spec in (("there", SHORT), ("stops", LONG), ("goes", LONG)))
+    are(program, {there: "Completed", stops: "Running", goes: "Running"})
+    assert SILENT not in reader.page("/workloads")
+    with silence(installation, "localkube"):
+        began = time.monotonic()
+        comes = program.submit(f"{name}-comes", **SHORT)
+        program.suspend(stops)
+        program.delete(goes)
+        eventually(lambda: SILENT in reader.page("/workloads"), within=120)
+        print(f"{name}: said after {time.monotonic() - began:.1f} s")
+        time.sleep(max(0.0, began + seconds - time.monotonic()))
+        for path in ("/workloads", *(f"/workloads/{there}/{tab}" for tab in ("history", "logs", "details")), f"/workloads/{there}/pods"):
+            page = reader.page(path)
+            assert f"{name}-there" in page
+            assert SILENT in page or path.endswith("/pods")
+        now = {program.phase(each) for each in (comes, stops, goes)}
+        assert now == {"Creating", "Stopping", "Deleting"}
+        assert reader.page("/workloads").count('class="mu-age"') >= 4
+    began = time.monotonic()
+    are(program, {there: "Completed", comes: "Completed", stops: "Stopped", goes: "Deleted"})
+    eventually(lambda: SILENT not in reader.page("/workloads"))
+    print(f"{name}: over {time.monotonic() - began:.1f} s after the silence")
 
 
 @pytest.mark.timeout(300)
-def test_pages_say_since_when_the_cluster_is_silent_and_all_goes_on_after(installation: Installation, program: Program) -> None:
-    there = program.submit("before-silence", **SHORT)
-    ended(program, there)
-    reader = Reader(installation.url, PASSWORD)
-    assert "has not answered since" not in reader.page("/workloads")
-    cluster = installation.pids()["localkube"]
-    os.kill(cluster, signal.SIGSTOP)
-    try:
-        meanwhile = program.submit("in-silence", **SHORT)
-        eventually(lambda: "has not answered since" in reader.page("/workloads"), within=120)
-        for path in ("/workloads", f"/workloads/{there}/history", f"/workloads/{there}/logs", f"/workloads/{meanwhile}/details"):
-            assert "before-silence" in reader.page(path) or "in-silence" in reader.page(path)
-    finally:
-        os.kill(cluster, signal.SIGCONT)
-    ended(program, meanwhile)
-    eventually(lambda: "has not answered since" not in reader.page("/workloads"))
+def test_what_is_asked_for_while_the_cluster_is_silent_is_done_after(installation: Installation, program: Program, reader: Reader) -> None:
+    through_a_silence(installation, program, reader, "silence", 0)
+
+
+@pytest.mark.long
+def test_what_is_asked_for_in_a_minute_of_silence_is_done_after(installation: Installation, program: Program, reader: Reader) -> None:
+    through_a_silence(installation, program, reader, "minute", 60)

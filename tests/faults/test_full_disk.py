@@ -2,7 +2,6 @@
 
 import contextlib
 import sqlite3
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,23 +10,11 @@ import pytest
 
 from tests.cluster import DidNotStart, LocalKube
 from tests.conformance.api import Api, eventually
+from tests.faults.disks import fill
 from tests.faults.test_killed_server import running
 from tests.training import PODS
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
-DISK_BYTES = 64 << 20
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A small file system of its own."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", place], capture_output=True, text=True)
-    if mount.returncode != 0:
-        pytest.skip(f"a file system cannot be mounted here: {mount.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "--lazy", place], check=True)
 
 
 @pytest.fixture
@@ -36,17 +23,6 @@ def cluster(disk: Path, tmp_path: Path) -> Iterator[LocalKube]:
     made.log_file = tmp_path / "localkube.log"
     with made:
         yield made
-
-
-def fill(disk: Path) -> Path:
-    """Take what the disk has left, and say with which file."""
-    filler = disk / "filler"
-    with filler.open("ab", buffering=0) as file:
-        try:
-            while True:
-                file.write(b"x" * 4096)
-        except OSError:
-            return filler
 
 
 def pod(name: str, script: str) -> dict[str, Any]:

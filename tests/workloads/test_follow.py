@@ -152,6 +152,14 @@ def test_the_cluster_of_a_follower_that_died_is_taken_over_when_its_lease_has_ru
     clients.close_all()
 
 
+def test_one_of_the_same_name_need_not_wait_until_the_lease_of_a_dead_one_has_run_out() -> None:
+    make_cast()
+    Cluster.objects.update(followed_by="mine", followed_until=timezone.now() + timedelta(hours=1))
+    with following(Follower("mine")) as follower:
+        until(lambda: bool(follower.followed))
+    clients.close_all()
+
+
 def test_a_lease_that_was_lost_ends_the_following() -> None:
     make_cast()
     with following(Follower("first")) as follower:
@@ -168,6 +176,14 @@ def test_clusters_that_come_and_go_are_noticed() -> None:
         until(lambda: follower.followed == {made.pk})
         made.delete()
         until(lambda: not follower.followed)
+    clients.close_all()
+
+
+def test_more_clusters_are_followed_than_there_are_connections_to_the_database() -> None:
+    for number in range(18):
+        Cluster.objects.create(name=f"c{number}", server="https://127.0.0.1:1", kubeconfig=NOWHERE)
+    with following():
+        until(lambda: not Cluster.objects.filter(unreachable_since=None).exists())
     clients.close_all()
 
 

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from argparse import ArgumentParser
 from types import FrameType
 from typing import Any
 
@@ -15,6 +16,9 @@ class Command(BaseCommand):
         "Follow every cluster: list, then watch, and write what changes into the database. Several may run; each cluster has one follower."
     )
 
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--holder", default="", help="the name in the leases, for one who makes sure that only one process has it")
+
     def handle(self, *args: Any, **options: Any) -> None:
         stop = threading.Event()
 
@@ -23,4 +27,4 @@ class Command(BaseCommand):
 
         signal.signal(signal.SIGTERM, end)
         signal.signal(signal.SIGINT, end)
-        Follower().run(stop)
+        Follower(options["holder"]).run(stop)

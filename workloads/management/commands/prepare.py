@@ -1,6 +1,7 @@
 """Brings an installation up to date: database, first administrator, built-in assets, and the embedded cluster's row."""
 
 import secrets
+import sqlite3
 import time
 from argparse import ArgumentParser
 from decimal import Decimal
@@ -24,6 +25,7 @@ DEPARTMENT = "research"
 PROJECTS = ("team-a", "team-b")
 QUOTA = Decimal(2)
 CLUSTER_SECONDS = 120.0
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class Command(BaseCommand):
@@ -43,7 +45,7 @@ class Command(BaseCommand):
         except OperationalError as error:
             raise CommandError(f"The database does not answer, or not as it should: {error}") from error
         except DatabaseError as error:
-            raise CommandError(f"The database could not be brought up to date: {error}") from error
+            raise CommandError(damaged(error) or f"The database could not be brought up to date: {error}") from error
 
 
 def migrate() -> None:
@@ -58,6 +60,16 @@ def migrate() -> None:
         )
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         call_command("migrate", interactive=False, verbosity=0)
+
+
+def damaged(error: DatabaseError) -> str:
+    """What to do about a file that is no database any more; "" for any other trouble."""
+    if connection.vendor != "sqlite" or getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:
+        return ""
+    return (
+        f"{connection.settings_dict['NAME']} is damaged, or no database: {error}. It is left as it is. "
+        "Put it back from its backup, or move it away to begin with an empty one."
+    )
 
 
 def first_administrator(password: str) -> str:

@@ -1,0 +1,45 @@
+"""A process of one real Chromium with the table open, which says when each row was new in the page.
+
+`browser.py URL CHROMIUM` reads a session key, one line; prints "ready" once the page follows its stream, and, once the input ends,
+one line of JSON: a list of [milliseconds since 1970, workload, text of the pods cell].
+"""
+
+import json
+import sys
+import threading
+
+from playwright.sync_api import sync_playwright
+
+FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+WATCH = """() => {
+  window.seen = [];
+  new MutationObserver((changes) => {
+    for (const change of changes) for (const node of change.addedNodes) {
+      if (node.nodeName === "TR") window.seen.push([Date.now(), node.dataset.id, node.querySelector("td.c-pods").textContent.trim()]);
+    }
+  }).observe(document.body, { childList: true, subtree: true });
+}"""
+
+
+def main(url: str, chromium: str) -> None:
+    session = sys.stdin.readline().strip()
+    over = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        context = browser.new_context(viewport={"width": 1400, "height": 900})
+        context.add_cookies([{"name": "muster_session", "value": session, "url": url}])
+        page = context.new_page()
+        with page.expect_response(lambda answer: "/workloads/live" in answer.url):
+            page.goto(f"{url}/workloads")
+        page.evaluate(WATCH)
+        print("ready", flush=True)
+        while not over.is_set():
+            # Only a page that is waited for handles its events.
+            page.wait_for_timeout(100)
+        print(json.dumps(page.evaluate("() => window.seen")), flush=True)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

@@ -1,0 +1,211 @@
+"""How soon what happens in the cluster is on the page and in the database, and how soon what is asked for is in the cluster."""
+
+import bisect
+import json
+import random
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from figures import Aim, Figures
+from kubehttp import MERGE, Connection
+from objects import HOLD
+from stage import Browserless, Stage
+
+NAMESPACE = "muster-team-a"
+WORKLOADS = 40
+"""Among which changes go round, so that two of one workload are seconds apart and each can be told from the one before."""
+PODS = 4
+PAUSE = 0.05
+LAST_WAIT = 3.0
+SETTLED_WITHIN = 120.0
+RATE = 200
+"""Changes a second of the steady load."""
+NOWHERE = "none-is-like-this"
+"""A type of nodes: pods that ask for it wait, and leave the machine to what is measured."""
+FOLDED = {False: Aim(500, at_least=True), True: Aim(1000, at_least=True)}
+"""Changes a second to be taken in: on SQLite, on PostgreSQL."""
+
+
+def paused() -> None:
+    """Wait at least PAUSE, and not in step with anything."""
+    time.sleep(PAUSE + random.uniform(0, PAUSE))
+
+
+@dataclass(frozen=True)
+class Held:
+    """A workload of ours whose pods are objects only, and the paths of the pods; the last one is changed."""
+
+    id: str
+    pods: Sequence[str]
+
+
+def held(stage: Stage) -> Sequence[Held]:
+    """WORKLOADS of them, all their pods up. Those of an earlier call are taken again."""
+    if not stage.held:
+        stage.held = [stage.program.submit(f"held-{number}", workers=PODS - 1, nodeType=NOWHERE) for number in range(WORKLOADS)]
+    ids = stage.held
+    with Connection(stage.api) as connection:
+        paths = until(lambda: _pods(connection, ids), "the pods are made")
+        for path in (path for mine in paths.values() for path in mine):
+            connection.raw("PATCH", path, json.dumps({"metadata": {"annotations": {HOLD: "true"}}}).encode(), media=MERGE)
+            stand(connection, path, up=True)
+    page = Browserless(stage, "admin")
+    until(lambda: page.get("/workloads?q=held")[1].count(f">{PODS}/{PODS}<".encode()) == WORKLOADS, "the table shows all pods up")
+    return [Held(id, paths[id]) for id in ids]
+
+
+def _pods(connection: Connection, ids: Iterable[str]) -> dict[str, list[str]]:
+    """The paths of the pods by workload; nothing until all are there."""
+    found = defaultdict(list)
+    for pod in connection.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]:
+        metadata = pod["metadata"]
+        found[metadata["labels"].get("muster.dev/workload", "")].append(f"/api/v1/namespaces/{NAMESPACE}/pods/{metadata['name']}")
+    wanted = {id: sorted(found[id]) for id in ids}
+    return wanted if all(len(paths) == PODS for paths in wanted.values()) else {}
+
+
+def until(what: Any, words: str) -> Any:
+    deadline = time.monotonic() + SETTLED_WITHIN
+    while not (given := what()):
+        if time.monotonic() > deadline:
+            raise SystemExit(f"it did not happen that {words}")
+        time.sleep(0.1)
+    return given
+
+
+def stand(connection: Connection, path: str, *, up: bool) -> int:
+    """Say of a pod that it is ready or is not; the resource version of that."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    ready = {"type": "Ready", "status": "True" if up else "False", "lastTransitionTime": now}
+    container = {"name": "pytorch", "image": "muster/allreduce", "ready": up, "restartCount": 0, "state": {"running": {"startedAt": now}}}
+    status = {"phase": "Running", "startTime": now, "conditions": [ready], "containerStatuses": [container]}
+    answer = connection.raw("PATCH", f"{path}/status", json.dumps({"status": status}).encode(), media=MERGE)
+    return int(json.loads(answer)["metadata"]["resourceVersion"])
+
+
+def to_browser(figures: Figures, stage: Stage, changes: int, viewers: int) -> None:
+    """With one open page, and with many: one in a real browser, and clients that do what a browser does."""
+    workloads = held(stage)
+    for pages in (1, viewers):
+        _seen(figures, stage, workloads, changes, pages)
+
+
+def _seen(figures: Figures, stage: Stage, workloads: Sequence[Held], changes: int, pages: int) -> None:
+    chromium = shutil.which("chromium") or shutil.which("google-chrome") or ""
+    title = f"{pages} open page{'s' if pages > 1 else ''}"
+    clients = None
+    if pages > 1:
+        people = [session for name, session in stage.sessions.items() if name.startswith("person-")]
+        clients = stage.start("viewers", stage.host, str(stage.port), str(pages - 1), first=json.dumps(people))
+    browser = stage.start("browser", stage.installation.url, chromium, first=stage.sessions["admin"])
+    time.sleep(1)
+    sent = _changed(stage, workloads, changes)
+    rows = [(int(at) * 1_000_000, id, text) for at, id, text in json.loads(browser.gathered().splitlines()[-1])]
+    lags = lateness(sent, rows)
+    _told(f"the browser, {title}", lags, sent)
+    figures.spread(f"pod change to the browser, {title}", lags, 99, aim=Aim(500) if pages > 1 else None)
+    if clients is not None:
+        heard = [lateness(sent, map(tuple, each)) for each in json.loads(clients.gathered().splitlines()[-1])]
+        _told(f"{pages - 1} clients", [lag for lags in heard for lag in lags], sent * (pages - 1))
+        figures.spread(f"pod change to {pages - 1} clients, {title}", [lag for lags in heard for lag in lags], 99, aim=Aim(500))
+        figures.put(
+            f"pod change to the last of {pages - 1} clients, median ms",
+            sorted(max(each) for each in zip(*heard, strict=False))[len(sent) // 2],
+        )
+
+
+def _told(who: str, lags: Sequence[float], sent: Sequence[object]) -> None:
+    if len(lags) < len(sent):
+        print(f"  {who}: {len(sent) - len(lags)} of {len(sent)} changes were not seen")
+
+
+def _changed(stage: Stage, workloads: Sequence[Held], changes: int) -> list[tuple[int, str, str]]:
+    """Take one pod after the other down and up again: when, of which workload, and what the table then says."""
+    sent = []
+    with Connection(stage.api) as connection:
+        for number in range(changes):
+            workload = workloads[number % len(workloads)]
+            up = (number // len(workloads)) % 2 == 1
+            sent.append((time.time_ns(), workload.id, f"{PODS if up else PODS - 1}/{PODS}"))
+            stand(connection, workload.pods[-1], up=up)
+            paused()
+        time.sleep(LAST_WAIT)
+        for workload in workloads:
+            stand(connection, workload.pods[-1], up=True)
+    return sent
+
+
+def lateness(sent: Sequence[tuple[int, str, str]], rows: Iterable[Any]) -> list[float]:
+    """Milliseconds from each change to the first row after it that shows it."""
+    seen = defaultdict(list)
+    for at, id, text in rows:
+        seen[id, text].append(at)
+    lags = []
+    for at, id, text in sent:
+        times = seen[id, text]
+        place = bisect.bisect_left(times, at)
+        if place < len(times):
+            lags.append((times[place] - at) / 1e6)
+    return lags
+
+
+def submissions(figures: Figures, stage: Stage, count: int) -> None:
+    """From the request to the object in the cluster, as a watch sees it."""
+    path = f"/apis/kubeflow.org/v1/namespaces/{NAMESPACE}/pytorchjobs"
+    with Connection(stage.api) as connection:
+        version = connection.get(f"{path}?limit=1")["metadata"]["resourceVersion"]
+    watch = f"{path}?watch=1&resourceVersion={version}"
+    watcher = stage.start("watchers", str(stage.kubeconfig), watch, "1", str(count))
+    sent, answered = {}, []
+    for number in range(count):
+        sent[number] = time.monotonic_ns()
+        stage.program.submit(f"bench-mark-{number}-s", workers=PODS - 1, nodeType=NOWHERE)
+        answered.append((time.monotonic_ns() - sent[number]) / 1e6)
+        paused()
+        paused()
+    time.sleep(LAST_WAIT)
+    lines = [line.split() for line in watcher.gathered().splitlines()]
+    lags = [(int(at) - sent[int(mark)]) / 1e6 for mark, at in lines]
+    _told("the watch", lags, list(sent))
+    figures.spread("submission, until it is answered", answered, 99)
+    figures.spread("submission to the object in the cluster", lags, 99, middle=Aim(200))
+
+
+def folding(figures: Figures, stage: Stage, count: int) -> None:
+    """How many changes of pods one follower takes in a second, gathered as they are when many come."""
+    workload = held(stage)[0]
+    with Connection(stage.api) as connection:
+        template = connection.raw("GET", workload.pods[0]).decode()
+    found = stage.inside("folded", str(count), given=template)
+    figures.put("pod changes taken in, a second", found["a_second"], FOLDED[bool(stage.database_url)])
+    figures.put("pod changes taken in, a second of the follower's processor time", found["a_busy_second"])
+    figures.put("pod changes taken in, ms for a batch of 200, median", found["batch_ms"])
+
+
+def steadily(figures: Figures, stage: Stage, count: int) -> None:
+    """Changes at a steady rate at the API: when each was in the database."""
+    workloads = held(stage)
+    looker = stage.start("inside", "versions", *(each.id for each in workloads))
+    paths = [path for each in workloads for path in each.pods]
+    sent: list[tuple[int, int]] = []
+    began = time.time_ns()
+    with Connection(stage.api) as connection:
+        for number in range(count):
+            due = began + number * 1_000_000_000 // RATE
+            time.sleep(max(0, due - time.time_ns()) / 1e9)
+            at = time.time_ns()
+            sent.append((at, stand(connection, paths[number % len(paths)], up=(number // len(paths)) % 2 == 1)))
+        took = (time.time_ns() - began) / 1e9
+        time.sleep(LAST_WAIT)
+        for path in paths:
+            stand(connection, path, up=True)
+    samples = json.loads(looker.gathered().splitlines()[-1])
+    known = [version for _, version in samples]
+    lags = [(samples[place][0] - at) / 1e6 for at, version in sent if (place := bisect.bisect_left(known, version)) < len(samples)]
+    _told("the database", lags, sent)
+    figures.put("pod changes at the API, a second", len(sent) / took)
+    figures.spread("pod change to the database", lags, 99)

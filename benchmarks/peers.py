@@ -1,0 +1,102 @@
+"""kubectl on the same cluster in the same run."""
+
+import re
+import statistics
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import objects
+from changes import PAUSE, paused
+from figures import Figures
+from kubehttp import MERGE, Connection
+from stage import Stage
+
+THREADS = 4
+NAME = re.compile(r"load-(\d+)")
+LAST_WAIT = 3.0
+LIST = "kubectl get pods -A, median ms"
+WATCH = "pod change to a line of kubectl get pods -w"
+
+
+def fill(stage: Stage, pods: int) -> None:
+    """Pods which are objects only, of nobody's, so that there is something to list."""
+    with Connection(stage.api) as connection:
+        connection.post("/api/v1/namespaces", {"metadata": {"name": objects.NAMESPACE}})
+    numbers = range(pods)
+
+    def work(mine: range) -> None:
+        with Connection(stage.api) as connection:
+            for number in mine:
+                connection.post(objects.PODS, objects.pod(f"load-{number:05d}"))
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(work, [numbers[first::THREADS] for first in range(THREADS)]))
+
+
+def measure(figures: Figures, stage: Stage, changes: int) -> None:
+    kubectl = ["kubectl", "--kubeconfig", str(stage.kubeconfig), "get", "pods"]
+    times = []
+    for _ in range(5):
+        started = time.monotonic()
+        subprocess.run([*kubectl, "-A"], check=True, capture_output=True)
+        times.append((time.monotonic() - started) * 1000)
+    figures.put(LIST, statistics.median(times))
+    figures.spread(WATCH, watched([*kubectl, "-n", objects.NAMESPACE, "-w", "--watch-only"], stage, changes), 99)
+
+
+def watched(command: list[str], stage: Stage, changes: int) -> list[float]:
+    """Milliseconds from each patch of a pod's status to the line that kubectl prints for it."""
+    lines: dict[int, float] = {}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def listen() -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if found := NAME.match(line):
+                lines.setdefault(int(found[1]), time.monotonic())
+
+    reader = threading.Thread(target=listen)
+    reader.start()
+    sent: dict[int, float] = {}
+    with Connection(stage.api) as connection:
+        begin = time.monotonic()
+        # It says nothing when it is ready: the first pod is changed until there is a line for it.
+        while 0 not in lines and time.monotonic() - begin < 30:
+            connection.raw("PATCH", f"{objects.PODS}/load-{0:05d}/status", b'{"status":{"phase":"Running"}}', media=MERGE)
+            connection.raw("PATCH", f"{objects.PODS}/load-{0:05d}/status", b'{"status":{"phase":"Pending"}}', media=MERGE)
+            time.sleep(PAUSE)
+        for number in range(1, changes + 1):
+            sent[number] = time.monotonic()
+            connection.raw("PATCH", f"{objects.PODS}/load-{number:05d}/status", b'{"status":{"phase":"Running"}}', media=MERGE)
+            paused()
+    time.sleep(LAST_WAIT)
+    process.terminate()
+    process.wait()
+    reader.join()
+    waits = [(lines[number] - at) * 1000 for number, at in sent.items() if number in lines]
+    if len(waits) < len(sent):
+        print(f"  {len(sent) - len(waits)} of {len(sent)} changes had no line")
+    return waits
+
+
+def compare(figures: Figures) -> None:
+    """What the console takes of what kubectl takes."""
+    values = figures.values
+    pairs = (
+        ("first page, administrator, p50 ms", LIST),
+        *(
+            (f"pod change to the browser, {pages}, {which} ms", f"{WATCH}, {which} ms")
+            for pages in _pages(figures)
+            for which in ("p50", "p99")
+        ),
+    )
+    print(f"\n {'beside kubectl':<66}{'console':>10}{'kubectl':>10}{'ratio':>8}")
+    for ours, theirs in pairs:
+        if values.get(ours) and values.get(theirs):
+            print(f"  {ours:<65}{values[ours]:>10.2f}{values[theirs]:>10.2f}{values[ours] / values[theirs]:>8.3f}")
+
+
+def _pages(figures: Figures) -> list[str]:
+    return list(dict.fromkeys(found[1] for name in figures.values if (found := re.search(r"pod change to the browser, ([^,]+),", name))))

@@ -1,0 +1,90 @@
+"""A process of many clients which hold the table's stream as a browser does, and say when each row reached them.
+
+`viewers.py HOST PORT COUNT` reads a JSON list of session keys, one line. Each client loads the page, takes its position, and opens the
+stream from there. "ready" is printed once all are open; once the input ends, one line of JSON: for each client its list of
+[nanoseconds since 1970, workload, text of the pods cell].
+"""
+
+import asyncio
+import bisect
+import itertools
+import json
+import re
+import sys
+import time
+
+import uvloop
+
+POSITION = re.compile(rb'data-live="([^"]+)"[^>]*data-position="(\d+)"')
+ROW = re.compile(rb'id=\\"pods-([0-9a-f-]{36})\\"[^>]*>([^<]*)<')
+OPENED = b"retry:"
+READ = 1 << 18
+AT_ONCE = 8
+"""Pages loaded at a time: the streams are measured, not a stampede."""
+
+Chunks = list[tuple[int, bytes]]
+
+
+async def look(host: str, port: int, session: str, opened: asyncio.Event, gate: asyncio.Semaphore, chunks: Chunks) -> None:
+    """Open the page and then its stream, and keep what comes with its time."""
+    async with gate:
+        page = await load(host, port, session)
+        found = POSITION.search(page)
+        if found is None:
+            raise SystemExit(f"the page has no stream: {page[:500]!r}")
+        address = found[1].decode().replace("&amp;", "&")
+        reader, writer = await asyncio.open_connection(host, port, limit=READ)
+        joint = "" if address.endswith("?") else "&"
+        writer.write(request(f"{address}{joint}after={found[2].decode()}", host, port, session, "text/event-stream"))
+        head = await reader.readuntil(OPENED)
+    if b" 200 " not in head.split(b"\r\n", 1)[0]:
+        raise SystemExit(f"the stream was refused: {head!r}")
+    opened.set()
+    while chunk := await reader.read(READ):
+        chunks.append((time.time_ns(), chunk))
+
+
+async def load(host: str, port: int, session: str) -> bytes:
+    reader, writer = await asyncio.open_connection(host, port)
+    writer.write(request("/workloads", host, port, session, "text/html", "Connection: close\r\n"))
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+def request(path: str, host: str, port: int, session: str, accept: str, more: str = "") -> bytes:
+    head = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAccept: {accept}\r\nCookie: muster_session={session}\r\n{more}\r\n"
+    return head.encode()
+
+
+def arrivals(chunks: Chunks) -> list[tuple[int, str, str]]:
+    """The rows in what came, each with the time of the chunk that completed it."""
+    ends = list(itertools.accumulate(len(chunk) for _, chunk in chunks))
+    whole = b"".join(chunk for _, chunk in chunks)
+    return [
+        (chunks[bisect.bisect_left(ends, found.end())][0], found[1].decode(), found[2].decode().strip()) for found in ROW.finditer(whole)
+    ]
+
+
+async def main(host: str, port: int, count: int) -> None:
+    sessions = json.loads(await asyncio.to_thread(sys.stdin.readline))
+    gate = asyncio.Semaphore(AT_ONCE)
+    opened = [asyncio.Event() for _ in range(count)]
+    kept: list[Chunks] = [[] for _ in range(count)]
+    tasks = [
+        asyncio.create_task(look(host, port, sessions[number % len(sessions)], opened[number], gate, kept[number]))
+        for number in range(count)
+    ]
+    everybody = asyncio.gather(*(each.wait() for each in opened))
+    done, _ = await asyncio.wait([everybody, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    for task in done - {everybody}:
+        task.result()
+    print("ready", flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+    for task in tasks:
+        task.cancel()
+    print(json.dumps([arrivals(chunks) for chunks in kept]), flush=True)
+
+
+if __name__ == "__main__":
+    uvloop.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

@@ -1,0 +1,54 @@
+"""The disk under everything is full: what is asked for is done or refused in words, never half, and all goes on when there is room."""
+
+import urllib.error
+from pathlib import Path
+
+import pytest
+
+from tests.faults.disks import fill
+from tests.faults.stories import SHORT
+from tests.installation import Installation, all_over, eventually
+from tests.rest import Program, Reader, Refused
+
+PASSWORD = "correct horse battery"
+FULL = "The disk of the database is full."
+LONG_TEXT = {"command": "/bin/sleep", "args": f"0 # {'x' * 8000}"}
+MOST = 400
+"""Submissions that a database may still find room for in what it had taken already."""
+
+
+def until_refused(program: Program, disk: Path) -> list[str]:
+    """Submit on a disk that gets no room; the names that were taken before one was refused, which is the last."""
+    for number in range(MOST):
+        fill(disk)
+        try:
+            program.submit(f"tight-{number}", **LONG_TEXT)
+        except Refused as refusal:
+            if refusal.status != 507 or FULL not in str(refusal):
+                raise
+            return [f"tight-{before}" for before in range(number + 1)]
+    raise AssertionError(f"{MOST} submissions found room")
+
+
+@pytest.mark.timeout(300)
+def test_on_a_full_disk_a_submission_is_made_or_refused_in_words(disk: Path) -> None:
+    with Installation(disk / "var", admin_password=PASSWORD) as installation:
+        eventually(lambda: len(installation.pids()) == 6)
+        program, reader = Program(installation.url, PASSWORD), Reader(installation.url, PASSWORD)
+        there = program.submit("there", **SHORT)
+        all_over(lambda: [now] if (now := program.phase(there)) != "Completed" else [], within=60)
+        *taken, refused = until_refused(program, disk)
+        assert "there" in reader.page("/workloads?q=there")
+        with pytest.raises(urllib.error.HTTPError) as refusal:
+            reader.post(f"/workloads/{there}/run")
+        assert (refusal.value.code, FULL in refusal.value.read().decode()) == (507, True)
+        (disk / "filler").unlink()
+        again = program.submit(refused, **SHORT)
+        all_over(lambda: [now] if (now := program.phase(again)) != "Completed" else [], within=120)
+        assert set(program.listed()) == {"there", *taken, refused}
+        program.delete(there)
+        eventually(lambda: "there" in program.listed(deleted="true"))
+        assert installation.manage("shell", "--no-imports", "-c", INTEGRITY) == "ok\n"
+
+
+INTEGRITY = "from django.db import connection\nwith connection.cursor() as c:\n    print(c.execute('PRAGMA integrity_check').fetchone()[0])"
