@@ -9,7 +9,7 @@ from django.db import models
 from django.utils import timezone
 
 from projects.querysets import InProject
-from workloads.states import Status
+from workloads.states import GONE, Look, Status
 
 ZERO = Decimal(0)
 
@@ -122,9 +122,9 @@ class Workload(models.Model):
         return self.name
 
     @property
-    def state(self) -> Status:
-        """Its status with what the badge shows of it."""
-        return Status(self.status)
+    def state(self) -> Status | Look:
+        """Its status with what the badge shows of it; Deleted, which is no status, once the cluster has let go of it."""
+        return Status(self.status) if self.released_at is None else GONE
 
 
 class Attempt(models.Model):

@@ -23,7 +23,7 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 LONGEST = 1024
 """Characters of any text that comes out of a cluster."""
 
-_UNPRINTABLE = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNPRINTABLE = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def plain(text: object, longest: int = LONGEST) -> str:

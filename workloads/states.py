@@ -56,6 +56,19 @@ _LOOKS = {
     Status.COMPLETED: ("blue", "circle-check", "It ended well."),
 }
 
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a badge shows where that is not a status."""
+
+    label: str
+    colour: str
+    icon: str
+    meaning: str
+
+
+GONE = Look("Deleted", "grey", "trash-2", "The cluster has let go of it; its logs and history are kept for a while.")
+
 STARTING = frozenset({Status.CREATING, Status.RESUMING})
 ACTIVE = frozenset({*STARTING, Status.PENDING, Status.INITIALIZING, Status.RUNNING, Status.DEGRADED})
 """It has, or wants, resources: it can be stopped."""

@@ -1,10 +1,9 @@
 """A complete listing also tells what is gone; however objects are told before it, after it the rows are as the cluster is."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +11,7 @@ from tests.cast import Cast, a_spec
 from tests.workloads.cluster_objects import Made, gone, jobs, pods
 from tests.workloads.objects import Object, condition
 from workloads import journal
-from workloads.journal import Seen
+from workloads.journal import Known, Seen
 from workloads.models import Pod, Position, Workload
 
 LONG_AFTER = datetime(2100, 1, 1, tzinfo=UTC)
@@ -29,7 +28,7 @@ def made(cast: Cast) -> Made:
     return found
 
 
-def listed(made: Made, kind: Any, *objects: Object, began: datetime = LONG_AFTER, **more: Any) -> int:
+def listed(made: Made, kind: Any, *objects: Object, began: datetime | None = LONG_AFTER, **more: Any) -> int:
     return journal.listed(made.workload.cluster_id, kind, objects, began, **more)
 
 
@@ -89,22 +88,39 @@ def test_a_pod_group_that_a_listing_lacks_is_forgotten(made: Made) -> None:
     assert Workload.objects.get().pod_group is None
 
 
+def known(made: Made, *kinds: Any) -> list[Known]:
+    return journal.known(made.workload.cluster_id, *kinds, workload=made.workload.pk)
+
+
 def test_one_workload_is_reconciled_from_fresh_reads(made: Made) -> None:
-    assert journal.reconciled(made.workload.pk, made.job(CREATED), [made.pod("master")], made.group(), began=LONG_AFTER)
+    before = known(made, "job", "pod", "podgroup")
+    assert journal.reconciled(made.workload.pk, made.job(CREATED), [made.pod("master")], made.group(), before=before)
     assert (there(), Workload.objects.get().status) == (["train1-master-0"], "Degraded")
-    assert journal.reconciled(made.workload.pk, None, [], None, began=LONG_AFTER)
+    before = known(made, "job", "pod", "podgroup")
+    assert journal.reconciled(made.workload.pk, None, [], None, before=before)
     assert (there(), Workload.objects.get().status, Workload.objects.get().pod_group) == ([], "Stopped", None)
 
 
 def test_stopping_what_never_reached_the_cluster_ends_when_reconciled(cast: Cast) -> None:
     workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=None)
     journal.asked_to_stop(workload.pk, None)
-    assert journal.reconciled(workload.pk, None, [], None, began=timezone.now())
+    assert journal.reconciled(workload.pk, None, [], None, before=known(Made(workload)))
     assert Workload.objects.get().status == "Stopped"
 
 
-def test_what_is_younger_than_the_reads_is_not_missed(made: Made) -> None:
-    assert not journal.reconciled(made.workload.pk, None, [], None, began=BEFORE + timedelta(milliseconds=500))
+def test_what_was_seen_after_one_had_looked_is_not_missed(made: Made) -> None:
+    before = known(made, "job", "pod")
+    journal.observed(made.workload.cluster_id, pods(made.pod("worker", 2)))
+    assert journal.reconciled(made.workload.pk, None, [], None, before=before)
+    assert there() == ["train1-worker-2"]
+
+
+def test_a_listing_of_what_was_known_needs_no_version_and_no_clock(made: Made) -> None:
+    """As of another cluster behind the same row, whose versions are lower than any that is known."""
+    before = known(made, "pod")
+    journal.observed(made.workload.cluster_id, pods(made.pod("worker", 2)))
+    assert listed(made, "pod", before=before, began=None) == 1
+    assert there() == ["train1-worker-2"]
 
 
 ROLES = (("master", 0), ("worker", 0), ("worker", 1))

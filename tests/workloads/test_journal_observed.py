@@ -220,8 +220,13 @@ def test_pods_of_an_attempt_before_change_their_rows_and_not_the_status(made: Ma
     assert row().pod_group is None
 
 
+def asked_two_hours_ago() -> None:
+    then = timezone.now() - timedelta(hours=2)
+    Workload.objects.update(created_at=then, status_at=then)
+
+
 def test_times_are_the_clusters_within_ours(made: Made) -> None:
-    Workload.objects.update(created_at=timezone.now() - timedelta(hours=2))
+    asked_two_hours_ago()
     up = (timezone.now() - timedelta(hours=1)).replace(microsecond=0)
     ready = condition("Ready", lastTransitionTime=up.isoformat())
     seen = [made.pod(*role) for role in ROLES]
@@ -236,12 +241,28 @@ def test_times_are_the_clusters_within_ours(made: Made) -> None:
 
 
 def test_what_ran_unseen_has_its_times_all_the_same(made: Made) -> None:
-    Workload.objects.update(created_at=timezone.now() - timedelta(hours=2))
+    asked_two_hours_ago()
     began, ended = ((timezone.now() - timedelta(minutes=minutes)).replace(microsecond=0) for minutes in (60, 30))
     job = made.job(SUCCEEDED)
     job["status"]["completionTime"] = ended.isoformat()
     see(made, jobs(job), pods(made.ended("master", startTime=began.isoformat())))
     assert 1800 <= (row().ended_at - row().started_at).total_seconds() < 1802  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("skew", [timedelta(hours=-1), timedelta(hours=1)])
+def test_a_cluster_whose_clock_is_wrong_does_not_spoil_the_times(made: Made, skew: timedelta) -> None:
+    asked_two_hours_ago()
+    see(made, jobs(made.job(CREATED)), pods(made.starting("master")))
+    theirs = (timezone.now() + skew).isoformat()
+    ready = [made.pod(*role) for role in ROLES]
+    for pod in ready:
+        pod["status"]["conditions"] = [condition("Ready", lastTransitionTime=theirs)]
+    before = timezone.now()
+    see(made, pods(*ready))
+    job = made.job(SUCCEEDED)
+    job["status"]["completionTime"] = theirs
+    see(made, jobs(job))
+    assert before <= row().started_at <= row().ended_at <= timezone.now()  # type: ignore[operator]
 
 
 def stray(made: Made, what: str) -> Any:

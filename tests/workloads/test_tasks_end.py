@@ -101,6 +101,18 @@ def test_an_ended_workload_is_deleted_after_its_logs_were_kept(acting: Acting) -
     acting.repeat(tasks.remove, workload, lambda: workload.released_at)
 
 
+def test_what_has_come_to_rest_has_no_trouble(acting: Acting) -> None:
+    workload = running(acting, acting.submit())
+    journal.asked_to_stop(workload.pk, None)
+    tasks.stop(str(workload.pk))
+    workload.refresh_from_db()
+    assert workload.trouble == "Its job is being removed from the cluster."
+    acting.until(workload, Status.STOPPED)
+    journal.delayed(workload.pk, "A step that came late.", 1)
+    workload.refresh_from_db()
+    assert (workload.trouble, workload.next_try_at) == ("", None)
+
+
 def test_pods_left_without_their_job_are_removed_too(acting: Acting) -> None:
     workload = running(acting, acting.submit())
     namespace = acting.project.namespace
@@ -128,8 +140,8 @@ def test_under_the_policy_all_finished_pods_go_once_their_logs_are_kept(acting: 
     acting.logs_are_kept(workload)
     tasks.tidy(str(workload.pk))
     eventually(lambda: acting.pods(workload) == [])
-    # A pod younger than a second is not yet missed.
-    acting.repeat(lambda _: acting.poll(), workload, lambda: not Pod.objects.filter(workload=workload, vanished_at=None).exists())
+    acting.poll()
+    assert not Pod.objects.filter(workload=workload, vanished_at=None).exists()
     assert workload.status == Status.COMPLETED
 
 

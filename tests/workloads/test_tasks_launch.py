@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import json
 import threading
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.clusters.kube.faults import FaultServer, refusal
 from tests.workloads.acting import QUICK, Acting
 from workloads import journal, manifests, tasks
 from workloads.models import Workload
-from workloads.specs import Environment, Setup, Variable
+from workloads.specs import Environment, Setup, Variable, from_json
 from workloads.states import Status
 from workloads.tasks.trying import backoff
 
@@ -125,6 +126,43 @@ def test_a_name_that_another_workload_of_muster_has_is_refused(acting: Acting) -
     assert "belongs to another workload of Muster, w-1" in launched(acting.submit()).reason
 
 
+def test_what_a_deleted_workload_left_under_the_name_makes_way(acting: Acting, asked: list[tuple[str, ...]]) -> None:
+    gone = acting.submit()
+    journal.asked_to_delete(gone.pk, None)
+    journal.released(gone.pk)
+    foreign_job(acting, "train1", **{manifests.MANAGED_BY: manifests.MUSTER, manifests.WORKLOAD: str(gone.pk), manifests.ATTEMPT: "1"})
+    workload = launched(acting.submit())
+    assert (workload.status, asked) == (Status.CREATING, [("remove", str(gone.pk)), ("launch", str(workload.pk), "1")])
+    tasks.remove(str(gone.pk))
+    acting.repeat(tasks.launch, workload, lambda: workload.job_uid)
+
+
+def test_limits_that_refuse_what_is_there_already_do_not_fail_it(cast: Cast) -> None:
+    """A quota is looked at before the name; the job that is there counts against itself."""
+    Project.objects.update(synced_at="2026-01-01T00:00:00Z")
+    workload = Acting(cast, None).submit()  # type: ignore[arg-type]
+    (job,) = manifests.build(from_json(workload.spec), workload_id=str(workload.pk))
+    job["metadata"] |= {"uid": "u1", "resourceVersion": "7", "creationTimestamp": "2026-11-21T00:00:00Z"}
+    steps = refusal(403, "Forbidden"), lambda exchange: exchange.answer(200, json.dumps(job).encode())
+    with FaultServer(*steps) as server:
+        cast.cluster.kubeconfig = NOWHERE.replace("https://127.0.0.1:1", f"http://127.0.0.1:{server.port}")
+        cast.cluster.save()
+        assert (launched(workload).status, workload.job_uid) == (Status.CREATING, "u1")
+
+
+def test_of_the_messages_for_one_step_one_goes_on(cast: Cast, asked: list[tuple[str, ...]]) -> None:
+    workload = Acting(cast, None).submit()  # type: ignore[arg-type]
+    key = str(workload.pk)
+    tasks.launch(key)
+    tasks.launch(key)
+    goes_on = [each for each in asked if each[0] == "launch"]
+    assert goes_on == [("launch", key, "1"), ("launch", key, "2")]
+    tasks.launch(key, 1)
+    assert [each for each in asked if each[0] == "launch"] == goes_on
+    tasks.launch(key, 2)
+    assert ("launch", key, "3") in asked
+
+
 def test_what_the_cluster_refuses_is_told_with_the_fields(acting: Acting) -> None:
     wrong = Setup(environment=Environment(image="any", variables=(Variable("A B=", "1"),), command=("true",)))
     workload = launched(acting.submit(setup=wrong))
@@ -222,6 +260,8 @@ def test_running_again_is_a_new_attempt_under_the_same_name(acting: Acting) -> N
     workload = acting.until(launched(acting.submit(command=QUICK)), Status.COMPLETED)
     first = workload.job_uid
     journal.asked_to_run(workload.pk, None)
+    assert launched(workload).trouble == "Its logs are read to their end first."
+    acting.logs_are_kept(workload)
     acting.repeat(tasks.launch, workload, lambda: workload.job_uid)
     (job,) = acting.jobs(workload)
     assert job["metadata"]["name"] == "train1"

@@ -1,20 +1,25 @@
 """What was lost is found again: by the sweep of the database, by the poll of a cluster. And what is old goes."""
 
 import itertools
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.utils import timezone
 
+from clusters import connections
 from clusters.kube import calls
+from clusters.kube.client import Client
 from clusters.kube.resources import JOBS, PYTORCHJOBS
 from clusters.models import Cluster
 from console.celery import app
-from tests.cast import Cast
+from tests.cast import NOWHERE, Cast
+from tests.clusters.kube.faults import FaultServer
 from tests.workloads.acting import QUICK, Acting
-from workloads import tasks
+from tests.workloads.cluster_objects import Made, jobs, pods
+from workloads import journal, tasks
 from workloads.models import Desired, Draft, Event, Workload
 from workloads.specs import CleanPodPolicy, Lifecycle
 from workloads.states import LEAVING, RESTING, STARTING, Status
@@ -148,6 +153,52 @@ def test_a_job_deleted_behind_our_back_is_noticed_by_poll_and_by_looking(acting:
         calls.delete(acting.client, PYTORCHJOBS, name, namespace=acting.project.namespace)
         acting.repeat((lambda _, look=look: look()) if look else tasks.reconcile, workload, lambda w=workload: w.status == Status.STOPPED)
         assert "not by Muster" in workload.reason
+
+
+class Meanwhile(Client):
+    """Before the caller has the answer about these objects, something happens."""
+
+    def __init__(self, client: Client, about: str, what: Callable[[], Any]) -> None:
+        super().__init__(client.access, timeouts=client.timeouts)
+        self._about, self._what = about, what
+
+    def send(self, method: str, path: str, **options: Any) -> bytes:
+        answer = super().send(method, path, **options)
+        if method == "GET" and path.endswith(self._about):
+            self._what()
+        return answer
+
+
+@pytest.mark.parametrize("about", ["/jobs", "/pods"])
+def test_what_comes_while_one_looks_is_not_missed_whatever_the_clusters_clock(
+    acting: Acting, monkeypatch: pytest.MonkeyPatch, about: str
+) -> None:
+    workload, real = acting.submit(), connections.client
+
+    def launch_and_see() -> None:
+        monkeypatch.setattr(connections, "client", real)
+        tasks.launch(str(workload.pk))
+        acting.repeat(tasks.reconcile, workload, lambda: workload.status == Status.RUNNING)
+
+    monkeypatch.setattr(connections, "client", lambda cluster: Meanwhile(acting.client, about, launch_and_see))
+    monkeypatch.setattr(timezone, "now", lambda: datetime.now(UTC) + timedelta(hours=1))
+    acting.poll()
+    workload.refresh_from_db()
+    assert (workload.status, workload.running_pods) == (Status.RUNNING, 1)
+
+
+def test_a_kind_that_is_not_served_for_a_moment_ends_nothing(cast: Cast) -> None:
+    here = Acting(cast, None)  # type: ignore[arg-type]
+    workload = here.submit_distributed()
+    made = Made(workload)
+    journal.observed(cast.cluster.pk, [*jobs(made.job()), *pods(made.pod("master"))])
+    before = Workload.objects.values().get()
+    with FaultServer(lambda exchange: exchange.answer(404, b"404 page not found")) as server:
+        cast.cluster.kubeconfig = NOWHERE.replace("https://127.0.0.1:1", f"http://127.0.0.1:{server.port}")
+        cast.cluster.save()
+        here.poll()
+        tasks.reconcile(str(workload.pk))
+    assert Workload.objects.values().get() == before
 
 
 def test_looking_at_a_workload_brings_its_rows_up_to_date(acting: Acting) -> None:

@@ -112,6 +112,9 @@ class Following:
                 self._woken.set()
             elif self._stop.is_set():
                 return
+            else:
+                # A process follows more clusters than it may have connections to the database.
+                connections.close_all()
 
     def _gathered(self) -> list[Item]:
         """What arrives within a moment of the first one."""

@@ -39,7 +39,8 @@ def _start(spec: Spec, project: Project | None, name: str) -> Typed:
 def _setup(spec: Spec, environments: list[Environment], resources: list[ComputeResource]) -> Typed:
     setup = spec.setup
     typed = setup_step.defaults() | typed_setup(setup)
-    same = next((each for each in environments if _fits(spec, each)), None)
+    # What people made comes before what is built in: of two alike, theirs is the one they chose.
+    same = next((each for each in sorted(environments, key=lambda each: each.is_built_in) if _fits(spec, each)), None)
     if same is not None:
         own = ("image", "pull_policy", "command", "args", "working_dir")
         typed = {key: value for key, value in typed.items() if key not in own and not key.startswith("variables-")}

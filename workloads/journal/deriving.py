@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from workloads.journal.applying import gpus
 from workloads.journal.cases import Case
-from workloads.journal.telling import moment, refined
+from workloads.journal.telling import SKEW, moment, refined
 from workloads.models import Desired, Event, Pod
 from workloads.observed import Object, holds, own, part, rank_of, view
 from workloads.states import RESTING, STARTING, TERMINAL, Derived, Status, derive, may_move
@@ -51,14 +51,14 @@ def _moved(case: Case, told: Derived, live: Sequence[Pod], now: datetime) -> Eve
     workload, new = case.workload, told.status
     case.become(status=new.value, reason=told.reason, status_at=now)
     if new in (Status.RUNNING, Status.DEGRADED) and workload.started_at is None:
-        case.become(started_at=_between(workload.created_at, _up_since(case), now))
+        case.become(started_at=_between(workload.status_at, _up_since(case), now))
     if new in RESTING:
         if workload.started_at is None and new in TERMINAL:
             first = min((pod.started_at for pod in live if pod.started_at), default=None)
-            case.become(started_at=_between(workload.created_at, first, now) if first else None)
+            case.become(started_at=_between(workload.status_at, first, now) if first else None)
         ended = moment(part(case.job, "status").get("completionTime")) if new in TERMINAL else None
-        case.become(ended_at=_between(case["started_at"] or workload.created_at, ended, now), ended=told.ended)
-        case.become(next_try_at=None, tries=0)
+        case.become(ended_at=_between(case["started_at"] or workload.status_at, ended, now), ended=told.ended)
+        case.to |= {"next_try_at": None, "tries": 0, "trouble": ""}
     if new is Status.STOPPED:
         case.become(desired=Desired.STOPPED.value)
     reason, text = "", told.reason
@@ -80,8 +80,8 @@ def _moved(case: Case, told: Derived, live: Sequence[Pod], now: datetime) -> Eve
 
 
 def _between(earliest: datetime, at: datetime | None, now: datetime) -> datetime:
-    """The cluster's moment as far as ours allow it: its clock may be another one."""
-    return now if at is None else min(max(earliest, refined(at, now)), now)
+    """The cluster's moment as far as ours allow it; where its clock is far behind ours that is when we heard of it."""
+    return now if at is None or at < earliest - SKEW else min(max(earliest, refined(at, now)), now)
 
 
 def _up_since(case: Case) -> datetime | None:

@@ -2,21 +2,18 @@
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.utils import timezone
 
 from workloads.journal import applying, deriving, rows
 from workloads.journal.cases import Case, load
 from workloads.journal.seeing import Thing
-from workloads.journal.telling import Told, refined, supersedes
+from workloads.journal.telling import SKEW, Told, refined, supersedes
 from workloads.journal.turns import Turn
 from workloads.journal.writing import MIRRORED
 from workloads.models import Attempt, Event, Pod, Workload
 from workloads.states import Status
-
-SKEW = timedelta(minutes=1)
-"""By how much the cluster's clock may be behind ours before the first events of a workload are taken for those of a namesake."""
 
 _OTHERS = ("id", "workload", "uid", "logs_kept")
 _POD_FIELDS = [field.name for field in Pod._meta.fields if field.name not in _OTHERS]

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from django.db import InterfaceError, OperationalError
 from django.db.models.fields.json import KT
-from django.utils import timezone
 
 from workloads.journal import seeing, telling
 from workloads.journal.folding import fold
@@ -25,8 +24,6 @@ T = TypeVar("T")
 BATCH = 200
 GRANULE = timedelta(seconds=1)
 """The cluster's times of creation are whole seconds, rounded down."""
-READING = timedelta(seconds=10)
-"""How long the reads before `reconciled` may have taken where the caller does not say when they began."""
 
 
 def observed(cluster_id: uuid.UUID, seen: Sequence[Seen]) -> int:
@@ -39,50 +36,7 @@ def observed(cluster_id: uuid.UUID, seen: Sequence[Seen]) -> int:
     return len(_taken_in(cluster_id, [*seeing.things(seen), *told]))
 
 
-def listed(
-    cluster_id: uuid.UUID, kind: Kind, objects: Iterable[Object], began: datetime, *, version: str = "", of: Iterable[str] = ()
-) -> int:
-    """Take in a complete listing of one kind: what we know beside it has vanished. The answer is how many workloads changed.
-
-    The listing was asked for at `began`, and `version` is its resource version, if known: what may have been made after it does not
-    count as vanished. A listing of "job" is of every kind of jobs, unless `of` names those that it is of (PyTorchJob, Job). Events
-    never vanish.
-    """
-    known = {each.uid: each for each in _known(cluster_id, kind, frozenset(of))}
-    there: set[str] = set()
-    count = 0
-    for batch in _batches(objects, BATCH):
-        uids = [seeing.uid_of(each) for each in batch]
-        there.update(uids)
-        fresh = [Seen(kind, each) for each, uid in zip(batch, uids, strict=True) if not _is_known(known.get(uid), each)]
-        count += observed(cluster_id, fresh) if fresh else 0
-    gone = [each.thing for uid, each in known.items() if uid not in there and each.is_before(began, version)]
-    return count + sum(len(_taken_in(cluster_id, batch)) for batch in _batches(gone, BATCH))
-
-
-def reconciled(
-    workload_id: uuid.UUID, job: Object | None, pods: Sequence[Object], pod_group: Object | None, *, began: datetime | None = None
-) -> bool:
-    """Take in all that the cluster has of one workload, read just now, since `began`. Whether anything changed."""
-    row = Workload.objects.only("cluster").get(pk=workload_id)
-    since = began or timezone.now() - READING
-    seen = [Seen("job", job)] if job else []
-    seen += [Seen("pod", pod) for pod in pods]
-    seen += [Seen("podgroup", pod_group)] if pod_group else []
-    there = {seeing.uid_of(each.object) for each in seen}
-    gone = [
-        each.thing
-        for kind in ("job", "pod", "podgroup")
-        for each in _known(row.cluster_id, kind, frozenset(), workload_id)
-        if each.uid not in there and each.is_before(since, "")
-    ]
-    changed = _taken_in(row.cluster_id, [*seeing.things(seen), *gone])
-    with turn() as mine:
-        changed |= fold(mine, row.cluster_id, [], look=[workload_id])
-    return bool(changed)
-
-
-class _Known:
+class Known:
     """What is known of one object: enough to tell whether a listing has news of it, or lacks it."""
 
     __slots__ = ("created_at", "thing", "uid", "version")
@@ -101,11 +55,68 @@ class _Known:
         return self.created_at is None or self.created_at + GRANULE <= began
 
 
-def _is_known(known: _Known | None, obj: Object) -> bool:
+def known(cluster_id: uuid.UUID, *kinds: Kind, workload: uuid.UUID | None = None, of: Iterable[str] = ()) -> list[Known]:
+    """What we take for being in the cluster, or of one workload there; of the kinds of jobs only those of `of`, if it names any.
+
+    Whoever reads this first and asks the cluster then may say of all that the answer lacks that it has vanished: no clock and no version
+    has to be compared, which neither another machine's clock nor another cluster behind the same row would allow.
+    """
+    return [each for kind in kinds for each in _known(cluster_id, kind, frozenset(of), workload)]
+
+
+def listed(
+    cluster_id: uuid.UUID,
+    kind: Kind,
+    objects: Iterable[Object],
+    began: datetime | None = None,
+    *,
+    version: str = "",
+    of: Iterable[str] = (),
+    before: Iterable[Known] | None = None,
+) -> int:
+    """Take in a complete listing of one kind: what we know beside it has vanished. The answer is how many workloads changed.
+
+    `before` is what was `known` when it was asked for. Where nobody has read that, the listing was asked for at `began`, and `version`
+    is its resource version, if known: what may have been made after it does not count as vanished. A listing of "job" is of every kind
+    of jobs, unless `of` names those that it is of (PyTorchJob, Job). Events never vanish.
+    """
+    ours = {each.uid: each for each in (known(cluster_id, kind, of=of) if before is None else before)}
+    there: set[str] = set()
+    count = 0
+    for batch in _batches(objects, BATCH):
+        uids = [seeing.uid_of(each) for each in batch]
+        there.update(uids)
+        fresh = [Seen(kind, each) for each, uid in zip(batch, uids, strict=True) if not _is_known(ours.get(uid), each)]
+        count += observed(cluster_id, fresh) if fresh else 0
+    missing = [each for uid, each in ours.items() if uid not in there]
+    gone = [each.thing for each in missing if before is not None or (began is not None and each.is_before(began, version))]
+    return count + sum(len(_taken_in(cluster_id, batch)) for batch in _batches(gone, BATCH))
+
+
+def reconciled(
+    workload_id: uuid.UUID, job: Object | None, pods: Sequence[Object], pod_group: Object | None, *, before: Iterable[Known]
+) -> bool:
+    """Take in all that the cluster has of one workload. Whether anything changed.
+
+    `before` is what was `known` of it before the cluster was asked: what of that is not among these has vanished.
+    """
+    cluster_id = Workload.objects.values_list("cluster", flat=True).get(pk=workload_id)
+    seen = [Seen("job", job)] if job else []
+    seen += [Seen("pod", pod) for pod in pods]
+    seen += [Seen("podgroup", pod_group)] if pod_group else []
+    there = {seeing.uid_of(each.object) for each in seen}
+    gone = [each.thing for each in before if each.uid not in there]
+    changed = _taken_in(cluster_id, [*seeing.things(seen), *gone])
+    with turn() as mine:
+        changed |= fold(mine, cluster_id, [], look=[workload_id])
+    return bool(changed)
+
+
+def _is_known(known: Known | None, obj: Object) -> bool:
     return known is not None and known.version != "" and known.version == seeing.version_of(obj)
 
 
-def _known(cluster_id: uuid.UUID, kind: Kind, of: frozenset[str], workload_id: uuid.UUID | None = None) -> Iterator[_Known]:
+def _known(cluster_id: uuid.UUID, kind: Kind, of: frozenset[str], workload_id: uuid.UUID | None = None) -> Iterator[Known]:
     """What we take for being in the cluster."""
     if kind == "event":
         return
@@ -113,7 +124,7 @@ def _known(cluster_id: uuid.UUID, kind: Kind, of: frozenset[str], workload_id: u
         pods = Pod.objects.filter(workload__cluster=cluster_id, vanished_at=None).order_by()
         pods = pods.filter(workload=workload_id) if workload_id else pods
         for workload, attempt, uid, version, created_at in pods.values_list("workload", "attempt", "uid", "version", "created_at"):
-            yield _Known(kind, workload, attempt, uid, version, created_at)
+            yield Known(kind, workload, attempt, uid, version, created_at)
         return
     column = "job" if kind == "job" else "pod_group"
     rows = Workload.objects.filter(cluster=cluster_id, released_at=None, **{f"{column}__isnull": False}).order_by()
@@ -122,7 +133,7 @@ def _known(cluster_id: uuid.UUID, kind: Kind, of: frozenset[str], workload_id: u
     texts = {f"at_{name}": KT(f"{column}__{name}") for name in fields}
     for workload, attempt, what, uid, version, created_at in rows.annotate(**texts).values_list("pk", "attempt", *texts):
         if not of or what in of:
-            yield _Known(kind, workload, attempt, uid or "", version or "", telling.moment(created_at))
+            yield Known(kind, workload, attempt, uid or "", version or "", telling.moment(created_at))
 
 
 def _taken_in(cluster_id: uuid.UUID, parts: Sequence[Thing | Told]) -> set[uuid.UUID]:

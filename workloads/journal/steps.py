@@ -2,8 +2,8 @@
 
 import uuid
 from datetime import timedelta
+from typing import Any
 
-from django.db.models import F
 from django.utils import timezone
 
 from workloads.journal import writing
@@ -12,7 +12,7 @@ from workloads.journal.seeing import Seen, things
 from workloads.journal.turns import Turn, turn
 from workloads.models import Desired, Event, Pod, Workload
 from workloads.observed import Object, plain
-from workloads.states import STARTING, Status
+from workloads.states import LEAVING, STARTING, Status
 
 
 def launched(workload_id: uuid.UUID, attempt: int, job: Object) -> bool:
@@ -41,13 +41,28 @@ def refused(workload_id: uuid.UUID, attempt: int, reason: str) -> bool:
     return True
 
 
-def delayed(workload_id: uuid.UUID, why: str, seconds: float) -> None:
-    """The step that is wanted did not work this time; the sweep asks for it again in so many seconds."""
+def delayed(workload_id: uuid.UUID, why: str, seconds: float) -> int:
+    """The step that is wanted did not work this time; the sweep asks for it again in so many seconds. Gives how often that was so.
+
+    Where the workload has come to where it is wanted meanwhile, that is counted and nothing else: nothing is outstanding, and no trouble.
+    """
     with turn() as mine:
-        workload = Workload.objects.only("project").get(pk=workload_id)
-        at = timezone.now() + timedelta(seconds=seconds)
-        Workload.objects.filter(pk=workload_id).update(tries=F("tries") + 1, trouble=plain(why), next_try_at=at, changed=mine.position)
-        mine.changed(workload.project_id)
+        rows = Workload.objects.filter(pk=workload_id)
+        workload = rows.only("project", "status", "desired", "job_uid", "released_at", "tries", "trouble").get()
+        tries: int = workload.tries + 1
+        to: dict[str, Any] = {"tries": tries}
+        if _is_on_its_way(workload):
+            to |= {"trouble": plain(why), "next_try_at": timezone.now() + timedelta(seconds=seconds)}
+            if to["trouble"] != workload.trouble:
+                to["changed"] = mine.position
+                mine.changed(workload.project_id)
+        rows.update(**to)
+    return tries
+
+
+def _is_on_its_way(workload: Workload) -> bool:
+    status = Status(workload.status)
+    return (status in LEAVING and workload.released_at is None) or (status in STARTING and not workload.job_uid)
 
 
 def released(workload_id: uuid.UUID) -> bool:

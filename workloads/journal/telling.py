@@ -11,6 +11,9 @@ from workloads.observed import Object, number, part, plain
 
 log = logging.getLogger(__name__)
 
+SKEW = timedelta(minutes=1)
+"""By how much the cluster's clock may be behind ours: what it dates yet earlier is of something before, or not to be believed."""
+
 _REPLICA = re.compile(r"(.+)-[a-z]{1,16}-[0-9]{1,6}")
 _RUN = re.compile(r"(.+?)(-[0-9]{1,6})?-[a-z0-9]{5}")
 _SECOND = timedelta(microseconds=999_999)

@@ -3,8 +3,6 @@
 import logging
 from functools import partial
 
-from django.utils import timezone
-
 from clusters import connections
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, Rejected
@@ -13,7 +11,7 @@ from console.celery import Step, step
 from workloads import journal, logbook
 from workloads.models import Desired, Workload
 from workloads.specs import CleanPodPolicy
-from workloads.states import TERMINAL, Status
+from workloads.states import LEAVING, TERMINAL, Status
 from workloads.tasks import objects
 from workloads.tasks.trying import Later, attempted, found, refusal
 
@@ -21,26 +19,27 @@ log = logging.getLogger(__name__)
 
 AGAIN = 1.0
 """Seconds until one looks again whether everything is gone."""
+ONCE_MORE = "It is looked at once more, for a launch may have been under way."
 
 
 @step
-def stop(workload_id: str) -> None:
+def stop(workload_id: str, tries: int | None = None) -> None:
     """Wanted stopped, and Stopping -> nothing of it is in the cluster, and it is Stopped; until then it is looked at again and again.
 
     Found Stopped, what an overtaken launch left is removed. One that ended before it was stopped keeps its job and its end.
     """
-    workload = found(workload_id)
+    workload = found(workload_id, tries)
     if workload is not None and workload.desired == Desired.STOPPED and workload.status not in TERMINAL:
         _attempted(stop, workload)
 
 
 @step
-def remove(workload_id: str) -> None:
+def remove(workload_id: str, tries: int | None = None) -> None:
     """Wanted deleted -> nothing of it is in the cluster, and it is Deleted, its name free; until then it is looked at again and again.
 
     Found released, what an overtaken launch left is removed.
     """
-    workload = found(workload_id)
+    workload = found(workload_id, tries)
     if workload is not None and workload.desired == Desired.DELETED:
         _attempted(remove, workload)
 
@@ -70,22 +69,24 @@ def _attempted(which: Step, workload: Workload) -> None:
 
 
 def _end(workload: Workload, client: Client) -> None:
-    began = timezone.now()
+    before = journal.known(workload.cluster_id, "job", "pod", "podgroup", workload=workload.pk)
     left = objects.clear(client, workload)
     if left:
         raise Later(left, AGAIN)
+    if workload.released_at is not None or workload.status not in LEAVING:
+        return
     if not workload.job_uid and not workload.tries:
         # A launch that was already under way when this was asked for may still have its request on the wire.
-        raise Later("It is looked at once more, for a launch may have been under way.", AGAIN)
+        raise Later(ONCE_MORE, AGAIN)
     if not _is_still_wanted(workload):
         return
     if workload.desired == Desired.DELETED:
         journal.released(workload.pk)
-    elif workload.status == Status.STOPPING:
-        journal.reconciled(workload.pk, None, [], None, began=began)
-        if Workload.objects.filter(pk=workload.pk, status=Status.STOPPING).exists():
-            # Its job may be so young that, by the cluster's clock, it may yet have been made after one looked.
-            raise Later("It is looked at once more, for a launch may have been under way.", AGAIN)
+        return
+    journal.reconciled(workload.pk, None, [], None, before=before)
+    if Workload.objects.filter(pk=workload.pk, status=Status.STOPPING).exists():
+        # Something of it was seen after one had looked.
+        raise Later(ONCE_MORE, AGAIN)
 
 
 def _is_still_wanted(workload: Workload) -> bool:

@@ -31,13 +31,13 @@ class Refused(Exception):
 
 
 @step
-def launch(workload_id: str) -> None:
+def launch(workload_id: str, tries: int | None = None) -> None:
     """Creating or Resuming, and wanted running -> its objects are in the cluster; or Failed, with what the cluster has against them.
 
     Where that cannot be done now it stays as it was, with its trouble, and is tried again. In any other state nothing is done. What
     exists already under the name and is of this attempt was made by a step before: that is how it may run twice or die anywhere.
     """
-    workload = found(workload_id)
+    workload = found(workload_id, tries)
     if workload is None or workload.desired != Desired.RUNNING or workload.status not in STARTING or workload.job_uid:
         return
     try:
@@ -99,23 +99,44 @@ def _ensured(client: Client, workload: Workload, wanted: Object) -> Object:
     except Conflict as error:
         if not error.already_exists:
             raise
-    try:
-        there = calls.get(client, resource, name, namespace=namespace)
-    except Gone:
-        raise Later("What had its name in the cluster has just gone.", 0) from None
+        there = _there(client, resource, name, namespace)
+        if there is None:
+            raise Later("What had its name in the cluster has just gone.", 0) from None
+    except Rejected:
+        # Limits are looked at before names: what a step before has made counts against itself.
+        there = _there(client, resource, name, namespace)
+        if there is None or not objects.is_of(there, workload):
+            raise
     if not objects.is_of(there, workload):
+        _pass_on(there, workload)
         raise Refused(_taken(there, wanted["kind"], namespace))
     if objects.attempt_of(there) < workload.attempt:
-        _make_way(client, resource, there)
+        _make_way(client, workload, resource, there)
     if objects.is_going(there):
         raise Later("Its job is being removed from the cluster; it is made anew after that.", GOING)
     return there
 
 
-def _make_way(client: Client, resource: Resource, there: Object) -> None:
+def _there(client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
+    try:
+        return calls.get(client, resource, name, namespace=namespace)
+    except (Gone, NotServed):
+        return None
+
+
+def _make_way(client: Client, workload: Workload, resource: Resource, there: Object) -> None:
     if not objects.is_going(there):
+        objects.keep_logs(workload)
         objects.delete(client, resource, there)
     raise Later("What its attempt before left in the cluster is being removed.", GOING)
+
+
+def _pass_on(there: Object, workload: Workload) -> None:
+    """Raises Later where the name's holder is a deleted workload of ours, whose launch was so late that it came after the deletion."""
+    holder = objects.workload_of(there)
+    if holder and Workload.objects.filter(pk=holder, project=workload.project, desired=Desired.DELETED).exists():
+        remove.soon(str(holder))
+        raise Later("What a deleted workload of the same name left in the cluster is being removed.", GOING)
 
 
 def _taken(there: Object, kind: str, namespace: str) -> str:

@@ -2,8 +2,6 @@
 
 import logging
 
-from django.utils import timezone
-
 from clusters import connections
 from clusters.kube import calls
 from clusters.kube.client import Client
@@ -22,14 +20,11 @@ log = logging.getLogger(__name__)
 
 @step
 def reconcile(workload_id: str) -> None:
-    """Launched, and wanted running -> its rows say what its objects say now. In any other state nothing is done.
-
-    A job is missed only by one whose job had been seen before the step looked: a late step must not miss what is only now being made.
-    """
+    """Launched, and wanted running -> its rows say what its objects say now. In any other state nothing is done."""
     workload = found(workload_id)
     if workload is None or workload.desired != Desired.RUNNING or not workload.job_uid or workload.cluster.unreachable_since:
         return
-    began = timezone.now()
+    before = journal.known(workload.cluster_id, "job", "pod", "podgroup", workload=workload.pk)
     try:
         client = connections.client(workload.cluster)
         job = _job(client, workload)
@@ -41,13 +36,13 @@ def reconcile(workload_id: str) -> None:
         return
     now = Workload.objects.filter(pk=workload.pk).values_list("desired", "attempt", "job_uid").first()
     if now == (Desired.RUNNING, workload.attempt, workload.job_uid):
-        journal.reconciled(workload.pk, job, pods, pod_group, began=began)
+        journal.reconciled(workload.pk, job, pods, pod_group, before=before)
 
 
 def _job(client: Client, workload: Workload) -> Object | None:
     try:
         job = calls.get(client, objects.resource_of(workload), workload.name, namespace=objects.namespace_of(workload))
-    except (Gone, NotServed):
+    except Gone:
         return None
     return job if objects.is_of(job, workload) and objects.attempt_of(job) == workload.attempt else None
 

@@ -1,6 +1,7 @@
 """A workload's objects in its cluster: of which kind they are, where, and whose."""
 
 import contextlib
+import uuid
 from collections.abc import Mapping
 
 from clusters.kube import calls
@@ -44,6 +45,15 @@ def is_of(obj: Object, workload: Workload) -> bool:
     return bool(labels.get(manifests.MANAGED_BY) == manifests.MUSTER and labels.get(manifests.WORKLOAD) == str(workload.pk))
 
 
+def workload_of(obj: Object) -> uuid.UUID | None:
+    """The workload whose id an object carries."""
+    labels = part(obj, "metadata", "labels")
+    try:
+        return uuid.UUID(labels.get(manifests.WORKLOAD)) if labels.get(manifests.MANAGED_BY) == manifests.MUSTER else None
+    except (ValueError, TypeError, AttributeError):
+        return None
+
+
 def attempt_of(obj: Object) -> int:
     """The attempt that an object is of; 0 where it does not say."""
     value = part(obj, "metadata", "labels").get(manifests.ATTEMPT)
@@ -71,6 +81,12 @@ def delete(client: Client, resource: Resource, obj: Object) -> None:
         calls.delete(client, resource, metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"])
 
 
+def keep_logs(workload: Workload) -> None:
+    """Wait a little until the logs of its finished pods are safe: they go with the pods. Raises Later while they are not; not for ever."""
+    if workload.tries < PATIENCE and not logbook.keep(workload.pk, LOGS):
+        raise Later("Its logs are read to their end first.", 1.0)
+
+
 def clear(client: Client, workload: Workload) -> str:
     """Begin the end of everything of the workload in the cluster; gives in words what is still there, "" for nothing. Raises KubeError.
 
@@ -82,8 +98,8 @@ def clear(client: Client, workload: Workload) -> str:
     if not jobs:
         # As long as there is a job, its controller would replace them; with it they go by themselves.
         doomed += [(PODS, pod) for pod in pods if not is_going(pod)]
-    if doomed and workload.tries < PATIENCE and not logbook.keep(workload.pk, LOGS):
-        raise Later("Its logs are read to their end first.", 1.0)
+    if doomed:
+        keep_logs(workload)
     for kind, obj in doomed:
         delete(client, kind, obj)
     if jobs:

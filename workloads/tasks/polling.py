@@ -2,9 +2,7 @@
 
 import logging
 import uuid
-from collections.abc import Iterable, Iterator
-
-from django.utils import timezone
+from collections.abc import Iterable, Sequence
 
 from clusters import connections
 from clusters.kube import calls
@@ -18,6 +16,7 @@ from workloads import journal, manifests
 from workloads.models import Desired, Workload
 from workloads.observed import Object, part, slim
 from workloads.states import TERMINAL
+from workloads.tasks import objects
 from workloads.tasks.ending import is_to_be_tidied, remove, stop, tidy
 
 log = logging.getLogger(__name__)
@@ -50,23 +49,21 @@ def poll(cluster_id: str) -> None:
 
 
 def _poll(client: Client, cluster: Cluster) -> None:
-    began = timezone.now()
-    jobs = [*_slimmed(client, PYTORCHJOBS), *_slimmed(client, JOBS)]
-    journal.listed(cluster.pk, "job", jobs, began)
-    began = timezone.now()
-    pods = _slimmed(client, PODS)
-    journal.listed(cluster.pk, "pod", pods, began)
-    began = timezone.now()
-    journal.listed(cluster.pk, "podgroup", _slimmed(client, PODGROUPS, labels=""), began)
+    jobs = [*_listed(client, cluster, "job", PYTORCHJOBS, of=("PyTorchJob",)), *_listed(client, cluster, "job", JOBS, of=("Job",))]
+    pods = _listed(client, cluster, "pod", PODS)
+    _listed(client, cluster, "podgroup", PODGROUPS, labels="")
     for page in calls.list_all(client, EVENTS, expired="go on"):
         # That an event is gone is no news: the history keeps it.
         journal.observed(cluster.pk, [journal.Seen("event", each) for each in page.items])
-    _remove_strays({*_workloads(jobs), *_workloads(pods)})
-    _tidy_up({*_workloads(pod for pod in pods if part(pod, "status").get("phase") in ("Succeeded", "Failed"))})
+    _remove_strays(_workloads([*jobs, *pods]))
+    _tidy_up(_workloads(pod for pod in pods if part(pod, "status").get("phase") in ("Succeeded", "Failed")))
 
 
-def _slimmed(client: Client, resource: Resource, labels: str | None = None) -> list[Object]:
-    """All objects of a kind, without what nobody reads: a large cluster's would not fit in memory."""
+def _listed(
+    client: Client, cluster: Cluster, kind: journal.Kind, resource: Resource, *, labels: str | None = None, of: Sequence[str] = ()
+) -> list[Object]:
+    """Take in all objects of a kind, without what nobody reads: a large cluster's would not fit in memory."""
+    before = journal.known(cluster.pk, kind, of=of)
     found: list[Object] = []
     try:
         for page in calls.list_all(client, resource, labels=manifests.selector() if labels is None else labels):
@@ -74,7 +71,9 @@ def _slimmed(client: Client, resource: Resource, labels: str | None = None) -> l
                 found = []
             found += [slim(_named(each, resource)) for each in page.items]
     except NotServed:
+        # Nothing has vanished for that: an API server that is starting, or a proxy before it, may not know the kind for a moment.
         return []
+    journal.listed(cluster.pk, kind, found, before=before)
     return found
 
 
@@ -83,14 +82,9 @@ def _named(obj: Object, resource: Resource) -> Object:
     return {"kind": "Job", "apiVersion": resource.api_version, **obj} if resource == JOBS else obj
 
 
-def _workloads(found: Iterable[Object]) -> Iterator[uuid.UUID]:
+def _workloads(found: Iterable[Object]) -> set[uuid.UUID]:
     """The workloads that objects carry the ids of."""
-    for each in found:
-        value = part(each, "metadata", "labels").get(manifests.WORKLOAD)
-        try:
-            yield uuid.UUID(value)
-        except (ValueError, TypeError, AttributeError):
-            continue
+    return {workload for each in found if (workload := objects.workload_of(each)) is not None}
 
 
 def _remove_strays(there: set[uuid.UUID]) -> None:

@@ -1,10 +1,11 @@
-"""What is kept no longer than it is wanted: workloads that were deleted, events, forms that nobody came back to, logs."""
+"""What is kept no longer than it is wanted: workloads that were deleted, events, forms and sessions that nobody came back to, logs."""
 
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.db import models
 from django.utils import timezone
 
@@ -30,6 +31,7 @@ def retain() -> None:
     at_rest = [*RESTING, Status.DELETING]
     _delete(Event.objects.filter(at__lt=now - timedelta(days=options.history_days), workload__status__in=at_rest))
     _delete(Draft.objects.filter(updated_at__lt=now - DRAFTS))
+    _delete(Session.objects.filter(expire_date__lt=now))
 
 
 def _delete(rows: models.QuerySet[Any]) -> None:

@@ -10,6 +10,7 @@ from clusters.models import Cluster
 from clusters.tasks import heartbeat
 from console.celery import Step, step
 from workloads import journal
+from workloads.journal.turns import turn
 from workloads.models import Desired, Workload
 from workloads.states import LEAVING, RESTING, STARTING, TERMINAL
 from workloads.tasks.ending import remove, stop
@@ -39,7 +40,9 @@ def sweep() -> None:
     # Where a message, or a step after its last line, was lost without a trace: what is on its way and has nothing outstanding.
     stale = reachable.filter(next_try_at=None, released_at=None, status_at__lte=now - STALE, status__in=STARTING | LEAVING)
     for rows in (due, stale):
-        _ask(rows.values_list("pk", "status", "desired", "job_uid", "released_at")[:BATCH], now + PUSHED)
+        with turn():
+            # Nobody writes a row between the look at it and the note that its step was asked for.
+            _ask(rows.values_list("pk", "status", "desired", "job_uid", "released_at")[:BATCH], now + PUSHED)
 
 
 def next_step(status: str, desired: str, job_uid: str, is_released: bool) -> Step | None:
@@ -63,7 +66,7 @@ def _ask(rows: Iterable[tuple[uuid.UUID, str, str, str, object]], until: object)
         if wanted is not None:
             steps.append((wanted, str(workload_id)))
     Workload.objects.filter(pk__in=asked).update(next_try_at=until)
-    Workload.objects.filter(pk__in=settled).update(next_try_at=None)
+    Workload.objects.filter(pk__in=settled).update(next_try_at=None, tries=0, trouble="")
     for which, argument in steps:
         which.soon(argument)
 

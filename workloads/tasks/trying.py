@@ -29,9 +29,13 @@ class Later(Exception):
         self.seconds = seconds
 
 
-def found(workload_id: str) -> Workload | None:
-    """The row as it is now, with its project and cluster; None when there is none any more."""
-    return Workload.objects.select_related("project__department", "cluster").filter(pk=workload_id).first()
+def found(workload_id: str, tries: int | None = None) -> Workload | None:
+    """The row as it is now, with its project and cluster; None when there is none any more.
+
+    With `tries` only if it has failed just so often: of a step's messages one goes on, however many the sweep has added meanwhile.
+    """
+    row = Workload.objects.select_related("project__department", "cluster").filter(pk=workload_id).first()
+    return row if row is not None and tries in (None, row.tries) else None
 
 
 def attempted(step: Step, workload: Workload, work: Callable[[Client], None]) -> None:
@@ -70,5 +74,4 @@ def refusal(error: Rejected) -> str:
 
 def _again(step: Step, workload: Workload, why: str, seconds: float | None) -> None:
     wait = backoff(workload.tries) if seconds is None else seconds
-    journal.delayed(workload.pk, why, wait)
-    step.later(wait, str(workload.pk))
+    step.later(wait, str(workload.pk), journal.delayed(workload.pk, why, wait))
