@@ -167,6 +167,8 @@ class _Counts:
     broken: Sequence[PodView]
     """Pods that failed; of a batch Job also those of earlier tries."""
     preempted: bool
+    ending: int
+    """Pods that are being taken away and have not ended yet."""
 
     @classmethod
     def of(cls, job: Object, views: Sequence[PodView]) -> "_Counts":
@@ -185,7 +187,14 @@ class _Counts:
             succeeded=succeeded,
             broken=[each for each in views if each.phase == "Failed"],
             preempted=any(each.preempted for each in views),
+            ending=sum(each.terminating and not each.finished for each in views),
         )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether what is not up is only being taken away beside a pod that succeeded: so a job looks just before it says that it has."""
+        up = self.running + self.succeeded
+        return bool(self.succeeded) and not self.broken and not self.preempted and up + self.ending >= self.requested
 
     @property
     def running(self) -> int:
@@ -229,6 +238,8 @@ def _from_pods(counts: _Counts, pod_group: Object | None, before: Status) -> tup
         return Status.PENDING, _why_pending(counts, pod_group) or "Its pods lost their places.", True
     up = counts.running + counts.succeeded
     if up >= counts.requested and (there or not counts.requested):
+        return Status.RUNNING, "", False
+    if before is Status.RUNNING and counts.is_over:
         return Status.RUNNING, "", False
     if before in (Status.RUNNING, Status.DEGRADED):
         return Status.DEGRADED, _what_is_down(counts), False

@@ -3,7 +3,7 @@
 "use strict";
 
 (() => {
-  const SLEEP = 60_000, SLOW = 60_000, POLL = 5_000, RETRY = 30_000;
+  const SLEEP = 60_000, SLOW = 60_000, POLL = 5_000, RETRY = 30_000, SOON = 1_000;
 
   // One address followed: a stream while the page is seen, questions where the stream is refused.
   class Follower {
@@ -77,9 +77,22 @@
   }
 
   // Parts that show one workload (dialog, side pane, details) ask for themselves.
+  // One that is asking, or has just come, must be told when it stands: what is asked of it before is lost with it.
+  const again = new Set();
   const refresh = (id) => {
-    for (const each of document.querySelectorAll(`[data-refresh="${CSS.escape(id)}"]`)) window.htmx.trigger(each, "muster:changed");
+    for (const each of document.querySelectorAll(`[data-refresh="${CSS.escape(id)}"]`)) {
+      if (each.id && each.matches(".htmx-request, .htmx-added")) again.add(each.id);
+      else window.htmx.trigger(each, "muster:changed");
+    }
   };
+  document.addEventListener("htmx:afterSettle", () => {
+    for (const id of again) {
+      const each = document.getElementById(id);
+      if (each?.matches(".htmx-request, .htmx-added")) continue;
+      again.delete(id);
+      if (each) window.htmx.trigger(each, "muster:changed");
+    }
+  });
 
   class Table {
     constructor(part) {
@@ -87,9 +100,14 @@
       this.waiting = new Map();
       this.leaving = new Set();
       this.pill = part.querySelector("[data-pill]");
-      this.pill?.addEventListener("click", () => { this.flush(); if (this.stale) this.reload(); });
+      this.pill?.addEventListener("click", (event) => {
+        this.flush();
+        if (this.stale) this.reload();
+        else if (!event.detail) part.querySelector(".wl-box")?.focus({ preventScroll: true });
+      });
+      this.pill?.addEventListener("pointerleave", () => this.settleSoon());
       const box = part.querySelector(".wl-box");
-      box?.addEventListener("pointerleave", () => this.settle());
+      box?.addEventListener("pointerleave", () => this.settleSoon());
       box?.addEventListener("focusout", () => window.setTimeout(() => this.settle()));
       this.follower = new Follower(part.dataset.live, part.dataset.changes, Number(part.dataset.position), (told) => this.apply(told));
     }
@@ -98,10 +116,17 @@
 
     row(id) { return document.getElementById(`w-${id}`); }
 
+    // On the way from the rows to the button that tells of new ones, the button must stay.
+    settleSoon() {
+      window.clearTimeout(this.soon);
+      this.soon = window.setTimeout(() => this.settle(), SOON);
+    }
+
     // Whether somebody is at it: then nothing may move.
     get busy() {
       const box = this.part.querySelector(".wl-box");
       if (!box) return false;
+      if (this.pill?.matches(":hover, :focus")) return true;
       return box.matches(":hover") || box.contains(document.activeElement) || window.scrollY > 40 || !!this.part.querySelector("[data-choose]:checked");
     }
 
@@ -190,7 +215,10 @@
       window.htmx.ajax("GET", window.location.href, { target: "#workloads", swap: "outerHTML" });
     }
 
-    end() { this.follower.end(); }
+    end() {
+      window.clearTimeout(this.soon);
+      this.follower.end();
+    }
   }
 
   let table = null, one = null;

@@ -73,13 +73,18 @@ class Site:
         self.team_a, self.team_b, self.cluster = server.python(CAST).split()
 
 
-@pytest.fixture(scope="package")
-def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    data = tmp_path_factory.mktemp("site")
+@contextlib.contextmanager
+def a_site(data: Path) -> Iterator[Site]:
     server = WebServer(data, debug=0)
     server.python("from console.static import collect\ncollect()")
     with server:
         yield Site(server)
+
+
+@pytest.fixture(scope="package")
+def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with a_site(tmp_path_factory.mktemp("site")) as running:
+        yield running
 
 
 @contextlib.contextmanager

@@ -47,6 +47,10 @@ PYTORCH = [
     ([CREATED, RUNNING], [*ALL_UP[:2], ended("worker", 1, 1)], Status.RUNNING, Status.DEGRADED),
     ([CREATED, RUNNING], ALL_UP[:2], Status.RUNNING, Status.DEGRADED),
     ([CREATED, RUNNING], [*ALL_UP[:2], pod("worker", 1, terminating=True)], Status.RUNNING, Status.DEGRADED),
+    # The operator takes the workers away when the master has succeeded, a moment before the job says so.
+    ([CREATED, RUNNING], [ended("master"), ended("worker", 0), pod("worker", 1, terminating=True)], Status.RUNNING, Status.RUNNING),
+    ([CREATED, RUNNING], [ended("master"), ended("worker", 0, 1), pod("worker", 1, terminating=True)], Status.RUNNING, Status.DEGRADED),
+    ([CREATED, RUNNING], [ended("master"), pod("worker", 1, terminating=True)], Status.RUNNING, Status.DEGRADED),
     ([CREATED, RESTARTING], [*ALL_UP[:2], starting("worker", 1)], Status.RUNNING, Status.DEGRADED),
     ([CREATED, RESTARTING], [*ALL_UP[:2], starting("worker", 1)], Status.DEGRADED, Status.DEGRADED),
     ([CREATED, RESTARTING], ALL_UP, Status.DEGRADED, Status.RUNNING),

@@ -1,0 +1,183 @@
+"""Makes docs/screenshots/*.png: every page of a console in the middle of its day, in light and dark.
+
+python scripts/screenshots.py              what is kept in docs/screenshots
+python scripts/screenshots.py --all DIR    every page at every width and whole, to look at
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+BASE = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(BASE), str(BASE / "scripts")]
+
+import django  # noqa: E402
+
+import tests.environ  # noqa: E402, F401 - what Django's settings read
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
+django.setup()
+
+from palette import shrunk  # noqa: E402
+from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
+
+from tests.browser.conftest import FLAGS, chromium  # noqa: E402
+from tests.cast import PASSWORD  # noqa: E402
+from tests.console_server import WebServer  # noqa: E402
+
+PICTURES = BASE / "docs" / "screenshots"
+SIZES = {360: 740, 1280: 800, 1920: 1080}
+USUAL = 1280
+SEED = """
+import json
+from tests.cast import make_cast
+from tests.lively import lively
+make_cast()
+print(json.dumps(lively()))
+"""
+
+
+def as_it_is(page: Page) -> None:
+    """Nothing is opened."""
+
+
+def pods(page: Page) -> None:
+    page.get_by_role("link", name="pods of llama-sft-8b", exact=False).first.click()
+    page.get_by_role("dialog").get_by_text("llama-sft-8b-master-0").first.wait_for()
+
+
+def drawer(page: Page) -> None:
+    page.get_by_role("link", name="resnet50-imagenet", exact=True).click()
+    page.locator("#drawer .wl-name").wait_for()
+
+
+def menu(page: Page) -> None:
+    page.get_by_role("button", name="New workload").first.click()
+
+
+def question(page: Page) -> None:
+    page.get_by_role("button", name="Delete", exact=True).click()
+
+
+def new_environment(page: Page) -> None:
+    page.get_by_role("button", name="NEW ENVIRONMENT").click()
+    page.get_by_role("dialog").get_by_label("Image", exact=True).wait_for()
+
+
+def objects(page: Page) -> None:
+    page.get_by_text("Kubernetes objects (YAML)").click()
+
+
+def log_lines(page: Page) -> None:
+    page.locator(".lg-line").first.wait_for()
+
+
+@dataclass(frozen=True)
+class Shot:
+    name: str
+    path: str
+    then: Callable[[Page], None] = as_it_is
+    main: bool = False
+    """Whether its other widths are kept, too."""
+
+
+SHOTS = (
+    Shot("sign-in", "/sign-in"),
+    Shot("workloads", "/workloads", main=True),
+    Shot("workloads-pods", "/workloads", pods, main=True),
+    Shot("workloads-drawer", "/workloads", drawer),
+    Shot("workloads-new", "/workloads", menu),
+    Shot("workloads-deleted", "/workloads?deleted=1"),
+    Shot("workloads-none", "/workloads?q=nothing"),
+    Shot("workload-running", "/workloads/{running}"),
+    Shot("workload-waits", "/workloads/{pending}"),
+    Shot("workload-failed", "/workloads/{failed}", main=True),
+    Shot("workload-delete", "/workloads/{failed}", question),
+    Shot("workload-logs", "/workloads/{running}/logs", log_lines, main=True),
+    Shot("workload-definition", "/workloads/{running}/details"),
+    Shot("wizard-start", "/workloads/new/{draft}/start", main=True),
+    Shot("wizard-setup", "/workloads/new/{draft}/setup"),
+    Shot("wizard-environment", "/workloads/new/{draft}/setup", new_environment),
+    Shot("wizard-master", "/workloads/new/{draft}/master"),
+    Shot("wizard-review", "/workloads/new/{draft}/review", main=True),
+    Shot("wizard-objects", "/workloads/new/{draft}/review", objects),
+    Shot("environments", "/environments"),
+    Shot("environment-new", "/environments/new"),
+    Shot("compute-resources", "/compute-resources"),
+    Shot("compute-resource-new", "/compute-resources/new"),
+    Shot("projects", "/projects"),
+    Shot("project", "/projects/{project}", main=True),
+    Shot("project-new", "/projects/new"),
+    Shot("clusters", "/clusters"),
+    Shot("cluster", "/clusters/{cluster}", main=True),
+    Shot("users", "/users"),
+    Shot("user-new", "/users/new"),
+    Shot("account", "/account"),
+    Shot("single-trust", "/help/single-trust"),
+    Shot("not-there", "/nowhere"),
+)
+
+
+@contextmanager
+def console(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """A console with its day in it: its address and the ids of what is looked at."""
+    server = WebServer(folder / "data", debug=0)
+    server.python("from console.static import collect\ncollect()")
+    with server:
+        yield server.url, json.loads(server.python(SEED))
+
+
+def signed_in(browser: Browser, url: str, width: int, theme: str) -> Page:
+    context = browser.new_context(
+        base_url=url, viewport={"width": width, "height": SIZES[width]}, reduced_motion="reduce", color_scheme=theme, locale="en-GB"
+    )  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto("/sign-in?next=/account")
+    page.get_by_label("User name").fill("alice")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/account")
+    return page
+
+
+def take(page: Page, shot: Shot, ids: dict[str, str], whole: bool) -> bytes:
+    if shot.name == "sign-in":
+        page.context.clear_cookies()
+    page.goto(shot.path.format(**ids))
+    page.evaluate("document.fonts.ready")
+    shot.then(page)
+    page.mouse.move(0, 0)
+    return page.screenshot(full_page=whole, animations="disabled", caret="hide")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", type=Path, metavar="DIR", help="every page at every width, whole, into DIR")
+    parser.add_argument("--only", default="", help="names of pictures, with commas between them")
+    chosen = parser.parse_args()
+    folder = chosen.all or PICTURES
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [name for name in chosen.only.split(",") if name]
+    shots = [shot for shot in SHOTS if not names or shot.name in names]
+    with tempfile.TemporaryDirectory() as data, console(Path(data)) as (url, ids), sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        for width in SIZES:
+            for theme in ("light", "dark"):
+                page = signed_in(browser, url, width, theme)
+                # The page without a session comes last.
+                for shot in sorted(shots, key=lambda shot: shot.name == "sign-in"):
+                    if chosen.all or width == USUAL or shot.main:
+                        png = take(page, shot, ids, whole=bool(chosen.all))
+                        (folder / f"{shot.name}-{width}-{theme}.png").write_bytes(png if chosen.all else shrunk(png))
+                page.context.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

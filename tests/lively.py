@@ -1,0 +1,237 @@
+"""A console in the middle of its day: several people and projects, workloads of every status with their pods, events and logs.
+
+For pictures of the pages and for tests that look at all of them. It makes rows; nothing of it is in a cluster. Needs Django set up.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.utils import timezone
+
+from clusters.models import Cluster, Node
+from environments import builtin
+from environments.models import ComputeResource, Environment
+from projects.actions import create_service_account
+from projects.models import Membership, Project, Role, User
+from tests.cast import a_spec
+from tests.workloads import objects
+from workloads.forms import copying
+from workloads.logbook import places, stamps
+from workloads.logbook.writing import Writer
+from workloads.models import Attempt, Draft, Event, Log, Pod, Position, Workload
+from workloads.specs import Compute, Gpus, Setup, to_json
+from workloads.specs import Environment as Runs
+
+GIB = 1 << 30
+TRAINING = "loss {loss:.4f}  lr 3.0e-04  {speed} samples/s  step {step}"
+TRACEBACK = (
+    "Traceback (most recent call last):",
+    '  File "/workspace/train.py", line 212, in <module>',
+    "    main(parse())",
+    '  File "/workspace/train.py", line 148, in main',
+    "    batch = next(loader)",
+    "FileNotFoundError: [Errno 2] No such file or directory: '/data/imagenet/train/shard-00412.tar'",
+)
+
+
+def lively() -> dict[str, str]:
+    """Fill a database that has the cast in it; the ids of what tests and pictures look at, by name."""
+    return _Day().all()
+
+
+class _Day:
+    def __init__(self) -> None:
+        self.now = timezone.now()
+        self.cluster = Cluster.objects.get()
+        self.a, self.b = Project.objects.order_by("name")
+        self.people = {user.username: user for user in User.objects.all()}
+
+    def all(self) -> dict[str, str]:
+        self._ground()
+        running, pending, failed, deleted = self._running(), self._pending(), self._failed(), self._deleted()
+        self._others()
+        create_service_account(self.a, "nightly-ci", by=self.people["alice"])
+        assets = (Environment.objects.get(name="llama-finetune"), ComputeResource.objects.get(name="four-gpus"))
+        ids = {"environment": assets[0].pk, "compute": assets[1].pk, "project": self.a.pk, "cluster": self.cluster.pk}
+        ids |= {"running": running.pk, "pending": pending.pk, "failed": failed.pk, "deleted": deleted.pk, "draft": self._draft().pk}
+        return {name: str(key) for name, key in ids.items()}
+
+    def _ago(self, minutes: float) -> datetime:
+        return self.now - timedelta(minutes=minutes)
+
+    def _ground(self) -> None:
+        Cluster.objects.update(name="gpu-cluster", version="v1.32.4", last_seen_at=self.now)
+        Project.objects.update(gpu_quota=Decimal(16), synced_at=self._ago(60 * 26))
+        builtin.ensure()
+        Node.objects.all().delete()
+        for number in range(4):
+            self._node(f"gpu-node-{number}", gpus=8, used=(8, 6, 7, 0)[number])
+        self._node("cpu-node-0", gpus=0, used=0)
+        Node.objects.filter(name="gpu-node-3").update(is_ready=False, trouble="Kubelet stopped posting node status.")
+        for name in ("carla", "deniz"):
+            self.people[name] = User.objects.create(username=name, last_login=self._ago(200))
+            Membership.objects.create(user=self.people[name], project=self.a, role=Role.MEMBER)
+        image = "registry.example.com/research/llama-finetune:2.6-cuda12.8"
+        mine = {"project": self.a, "created_by": self.people["carla"], "image": image}
+        Environment.objects.create(
+            name="llama-finetune", description="Fine-tuning with FSDP", command="torchrun train.py", architecture="Distributed",
+            framework="PyTorch", **mine,
+        )  # fmt: skip
+        ComputeResource.objects.create(name="four-gpus", description="Half a node", gpu_devices=4, cpu_request="48", memory_request="480G")
+
+    def _node(self, name: str, gpus: int, used: int) -> None:
+        size = {"cpu": 192 if gpus else 64, "memory": (2048 if gpus else 256) * GIB}
+        taken = {"used_gpus": 0, "used_cpu": 6, "used_memory": 20 * GIB}
+        kind = "NVIDIA H200" if gpus else ""
+        Node.objects.create(cluster=self.cluster, name=name, is_ready=True, gpus=gpus, gpu_type=kind, seen_at=self.now, **size, **taken)
+
+    def _workload(self, name: str, status: str, by: str, minutes: float, *, workers: int = 2, each: int = 1, **fields: Any) -> Workload:
+        project = fields.pop("project", self.a)
+        compute = Compute(gpus=Gpus(devices=each), cpu_request="12", memory_request="120G")
+        setup = Setup(Runs(image="registry.example.com/research/llama-finetune:2.6-cuda12.8", command=("torchrun", "train.py")), compute)
+        pods = workers + 1
+        given = {
+            "architecture": "Distributed", "framework": "PyTorch", "spec": to_json(a_spec(project, name, workers=workers, setup=setup)),
+            "created_at": self._ago(minutes), "status_at": self._ago(minutes * 0.9), "requested_pods": pods,
+            "gpus_requested": Decimal(each * pods),
+        } | fields  # fmt: skip
+        made = Workload.objects.create(
+            project=project, cluster=self.cluster, name=name, status=status, submitted_by=self.people[by], **given
+        )
+        for number in range(1, made.attempt + 1):
+            self._attempt(made, number)
+        at, _ = Position.objects.get_or_create(pk=1)
+        Position.objects.update(value=at.value + 1)
+        Workload.objects.filter(pk=made.pk).update(changed=at.value + 1)
+        self._event(made, minutes, "action", reason="Submitted", text="It was submitted.", by=made.submitted_by)
+        self._event(made, minutes, "status", old="Creating", new="Pending")
+        return made
+
+    def _attempt(self, workload: Workload, number: int) -> None:
+        now = number == workload.attempt
+        Attempt.objects.create(
+            workload=workload, number=number, status=workload.status if now else "Failed", asked_by=workload.submitted_by,
+            asked_at=workload.created_at + timedelta(minutes=30 * (number - 1)), started_at=workload.started_at,
+            reason="" if now else "The node gpu-node-3 went away.", ended_at=None if now else self._ago(140),
+            ended="" if now else "3 failed",
+        )  # fmt: skip
+
+    def _event(self, workload: Workload, minutes: float, kind: str, **fields: Any) -> None:
+        Event.objects.create(workload=workload, attempt=workload.attempt, at=self._ago(minutes), kind=kind, **fields)
+
+    def _pods(self, workload: Workload, status: str = "Running", node: str = "gpu-node-0", **fields: Any) -> list[Pod]:
+        """A master and its workers, all alike."""
+        made = []
+        for rank in range(workload.requested_pods):
+            role, index = ("master", 0) if rank == 0 else ("worker", rank - 1)
+            name = f"{workload.name}-{role}-{index}"
+            given = {
+                "attempt": workload.attempt, "uid": f"{workload.pk}-{rank}", "role": role, "index": index, "rank": rank, "node": node,
+                "phase": "Succeeded" if status == "Completed" else status, "status": status, "is_ready": status == "Running",
+                "gpus": workload.gpus_requested / workload.requested_pods, "started_at": workload.started_at,
+                "image": "registry.example.com/research/llama-finetune:2.6-cuda12.8", "created_at": workload.created_at,
+            } | fields  # fmt: skip
+            made.append(Pod.objects.create(workload=workload, name=name, **given))
+        return made
+
+    def _log(self, pod: Pod, texts: Sequence[str], state: str = Log.State.COMPLETE) -> None:
+        path = places.place(pod.workload_id, pod.uid, "pytorch", 0)
+        began = int(self._ago(12).timestamp()) * stamps.SECOND
+        lines = [
+            stamps.text(began + (3 * number + (pod.rank or 0)) * stamps.SECOND // 4).encode() + b" " + text.encode()
+            for number, text in enumerate(texts)
+        ]
+        with Writer(places.local(path)) as writer:
+            writer.append(lines)
+            size = writer.size
+        Log.objects.create(pod=pod, container="pytorch", path=path, size=size, state=state)
+
+    def _running(self) -> Workload:
+        workload = self._workload(
+            "llama-sft-8b", "Running", "carla", 154, workers=3, each=2, attempt=2, started_at=self._ago(133), running_pods=4,
+            gpus_allocated=Decimal(8), ran_seconds=1260.0,
+        )  # fmt: skip
+        pods = self._pods(workload)
+        for pod in pods:
+            self._event(workload, 134, "cluster", reason="Scheduled", text=f"Successfully assigned muster-team-a/{pod.name} to gpu-node-0",
+                        subject_kind="Pod", subject=pod.name, source="kai-scheduler")  # fmt: skip
+            steps = [
+                TRAINING.format(loss=2.4 / (1 + step / 90) + 0.01 * pod.rank, speed=412 - 3 * pod.rank, step=step) for step in range(240)
+            ]
+            nccl = f"\x1b[36m[rank {pod.rank}]\x1b[0m NCCL 2.27 ring 0..3, \x1b[32mready\x1b[0m"
+            self._log(pod, [nccl, *steps], Log.State.CAPTURING)
+        self._event(workload, 133.5, "status", old="Pending", new="Initializing", text="0 of 4 pods are up.")
+        self._event(workload, 133, "status", old="Initializing", new="Running")
+        return workload
+
+    def _pending(self) -> Workload:
+        job = {
+            "kind": "PyTorchJob",
+            "metadata": {"name": "vit-huge", "uid": "vit"},
+            "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 2}}},
+        }
+        workload = self._workload("vit-huge", "Pending", "bob", 21, workers=1, each=8, job=job, reason="0/4 nodes have 8 free GPUs.")
+        for pod in self._pods(workload, "Pending", node="", started_at=None):
+            data = objects.queued(
+                str(pod.role), pod.index or 0, owner="vit", name=pod.name, resources={"requests": {"nvidia.com/gpu": "8"}}
+            )
+            Pod.objects.filter(pk=pod.pk).update(data=data)
+        self._event(
+            workload, 20, "cluster", reason="Unschedulable", text="0/4 nodes are available: 3 Insufficient nvidia.com/gpu, 1 not ready.",
+            is_warning=True, subject_kind="PodGroup", subject="pg-vit-huge", source="kai-scheduler", count=34, first_at=self._ago(20.5),
+        )  # fmt: skip
+        return workload
+
+    def _failed(self) -> Workload:
+        job = {"kind": "PyTorchJob", "metadata": {"name": "resnet50-imagenet", "uid": "resnet"}}
+        workload = self._workload(
+            "resnet50-imagenet", "Failed", "deniz", 47, started_at=self._ago(45), ended_at=self._ago(33), job=job,
+            ended="1 failed, 2 stopped", reason="PyTorchJob resnet50-imagenet is failed because 1 Worker replica(s) failed.",
+        )  # fmt: skip
+        for pod in self._pods(workload, "Error", phase="Failed", ended_at=self._ago(33)):
+            first = pod.rank == 2
+            data = objects.ended(str(pod.role), pod.index or 0, code=1 if first else 143, owner="resnet", name=pod.name)
+            Pod.objects.filter(pk=pod.pk).update(data=data)
+            steps = [TRAINING.format(loss=6.9 - step / 40, speed=1980, step=step) for step in range(80)]
+            self._log(pod, [*steps, *TRACEBACK] if first else steps)
+        self._event(workload, 45, "status", old="Pending", new="Running")
+        self._event(workload, 33, "cluster", reason="BackOff", text="Back-off restarting failed container pytorch", is_warning=True,
+                    subject_kind="Pod", subject="resnet50-imagenet-worker-1", source="kubelet", count=3)  # fmt: skip
+        self._event(workload, 33, "status", old="Running", new="Failed", is_warning=True, text=workload.reason)
+        return workload
+
+    def _deleted(self) -> Workload:
+        gone = {"started_at": self._ago(4000), "ended_at": self._ago(3900), "released_at": self._ago(60 * 20), "ended": "3 succeeded"}
+        self._workload("vit-warmup", "Deleting", "bob", 4300, **gone)
+        workload = self._workload("llama-sft-8b-dry-run", "Deleting", "carla", 4100, **gone)
+        self._pods(workload, "Completed", vanished_at=self._ago(3900))
+        return workload
+
+    def _others(self) -> None:
+        over = {"started_at": self._ago(300), "ended_at": self._ago(120)}
+        whole = {"running_pods": 3, "gpus_allocated": Decimal(6), "started_at": self._ago(380)}
+        self._pods(self._workload("whisper-large-v4", "Running", "mallory", 400, project=self.b, each=2, **whole), node="gpu-node-1")
+        whole = {"running_pods": 7, "gpus_allocated": Decimal(7), "started_at": self._ago(1500)}
+        self._pods(self._workload("bert-pretrain-de", "Running", "mallory", 1520, project=self.b, workers=6, **whole), node="gpu-node-2")
+        self._workload("t5-summaries", "Initializing", "carla", 1, reason="1 of 3 pods are up.", running_pods=1)
+        some = {"started_at": self._ago(50), "running_pods": 2, "gpus_allocated": Decimal(2), "reason": "2 of 3 pods are up."}
+        self._workload("unet-segmentation", "Degraded", "bob", 55, **some)
+        self._workload("clip-embeddings", "Stopped", "deniz", 700, ended_at=self._ago(500), started_at=self._ago(690), ran_seconds=11400.0)
+        single = {"architecture": "Standard", "framework": "", "requested_pods": 1, "gpus_requested": Decimal("0.5"), "workers": 0}
+        self._workload("eval-mmlu", "Completed", "bob", 320, ended="1 succeeded", **single, **over)
+        self._workload("tokenize-corpus-2026-11", "Completed", "carla", 1900, ended="1 succeeded", **single, **over)
+        for number in range(48):
+            by, name = (("carla", "llama-lr"), ("bob", "vit-aug"), ("deniz", "resnet-wd"))[number % 3]
+            ended = {"started_at": self._ago(2999 + 70 * number), "ended_at": self._ago(2960 + 61 * number)}
+            status, how = ("Failed", "1 failed, 2 stopped") if number % 11 == 4 else ("Completed", "3 succeeded")
+            self._workload(f"{name}-sweep-{number:02}", status, by, 3000 + 70 * number, ended=how, **ended)
+
+    def _draft(self) -> Draft:
+        half = Compute(gpus=Gpus(devices=1, portion=Decimal("0.5")), cpu_request="0.1", memory_request="100M")
+        setup = Setup(Runs(image="muster/pytorch-ddp"), half)
+        spec = a_spec(self.a, "vit-base", setup=setup, workers=3)
+        chosen = {"environments": list(Environment.objects.all()), "resources": list(ComputeResource.objects.all())}
+        data = copying.draft_of(spec, project=self.a, name="vit-base-2", **chosen)
+        return Draft.objects.create(user=self.people["alice"], data=data)
