@@ -40,6 +40,8 @@ check: $(VENV)/.development
 
 bench: $(VENV)/.development
 	$(BIN)/python benchmarks/localkube.py
+	$(BIN)/python benchmarks/console.py
+	MUSTER_POSTGRES_DURABLE=on .ci/with-postgres sh -c '$(BIN)/python benchmarks/console.py --database-url "$$MUSTER_DATABASE_URL"'
 
 # Pins what requirements*.txt allow, with hashes, for every Python from 3.11 on. uv does not read pip's configuration: hand the index over.
 lock: $(BIN)/python
