@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import fcntl
+import os
 import signal
 import sys
 import time
@@ -123,5 +124,10 @@ def _own(data_dir: Path) -> Iterator[None]:
 
 def say(line: str) -> None:
     """Tell whoever watches. That nobody does any more (a closed terminal) is no reason to stop."""
-    with contextlib.suppress(OSError):
+    try:
         print(line, flush=True)
+    except OSError:
+        # What could not be written stays in the buffer, and Python would fail over it at its end.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

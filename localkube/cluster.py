@@ -10,6 +10,7 @@ import os
 import pwd
 import signal
 import sqlite3
+import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
 from http import HTTPStatus
@@ -113,8 +114,13 @@ class Cluster:
 
 def _say(line: str) -> None:
     """Tell whoever started us; that nobody reads it any more is no reason to stop."""
-    with contextlib.suppress(BrokenPipeError):
+    try:
         print(line, flush=True)
+    except BrokenPipeError:
+        # What could not be written stays in the buffer, and Python would fail over it at its end.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _user() -> str:

@@ -168,7 +168,10 @@ def test_children_end_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
 
 def test_what_was_left_behind_is_found_and_ended(tmp_path: Path) -> None:
     async def story() -> None:
-        left = await asyncio.create_subprocess_exec("/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done")
+        deaf = "trap '' TERM; echo deaf; while :; do sleep 0.05; done"
+        left = await asyncio.create_subprocess_exec("/bin/sh", "-c", deaf, stdout=asyncio.subprocess.PIPE)
+        assert left.stdout is not None
+        await left.stdout.readline()
         pids.Register(tmp_path / "processes.json").add("deaf", left.pid)
         found = pids.Register(tmp_path / "processes.json").left_behind()
         assert found == {"deaf": left.pid}
