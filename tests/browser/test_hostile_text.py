@@ -1,6 +1,7 @@
 """What pods, events and objects say is text: full of markup, scripts, colours and control bytes, it is shown and nothing of it runs."""
 
 import re
+from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
@@ -53,21 +54,21 @@ def hostile(installation: Installation, tmp_path_factory: pytest.TempPathFactory
     program = Program(installation.url, PASSWORD)
     says = tmp_path_factory.mktemp("hostile") / "says"
     says.write_bytes(WRITTEN)
+    # Either pod may fail first; the other one must not be cleaned away with that.
+    kept = {"restartPolicy": "Never", "backoffLimit": 0, "cleanPodPolicy": "None"}
     given = {
         "annotations": [{"name": "note", "value": SCRIPT}],
         "environmentVariables": [{"name": "MOTTO", "value": IMAGE}],
-        "restartPolicy": "Never",
-        "backoffLimit": 0,
+        **kept,
     }
     fails = program.submit("hostile", command=f"sh -c 'cat {says}; exit 3'", **given)
-    refused = program.submit("unstartable", command=f"'{IMAGE}'", args=f"'{SCRIPT}'", restartPolicy="Never", backoffLimit=0)
-    api = Api.from_kubeconfig(installation.data / "localkube" / "kubeconfig")
-    for number, about in enumerate(("hostile-master-0", "hostile-worker-0")):
-        api.post(EVENTS, event(number, about)).ok(201)
-    for each in (fails, refused):
-        eventually(lambda each=each: program.phase(each) == "Failed", 120)
-    api.patch(f"{PODS}/unstartable-master-0/status", {"status": {"reason": MARKED[:60], "message": f"{SCRIPT} {TEMPLATE}"}}).ok()
-    api.close()
+    refused = program.submit("unstartable", command=f"'{IMAGE}'", args=f"'{SCRIPT}'", **kept)
+    with closing(Api.from_kubeconfig(installation.data / "localkube" / "kubeconfig")) as api:
+        for number, about in enumerate(("hostile-master-0", "hostile-worker-0")):
+            api.post(EVENTS, event(number, about)).ok(201)
+        for each in (fails, refused):
+            eventually(lambda each=each: program.phase(each) == "Failed", 120)
+        api.patch(f"{PODS}/unstartable-master-0/status", {"status": {"reason": MARKED[:60], "message": f"{SCRIPT} {TEMPLATE}"}}).ok()
     return Hostile(fails, refused, program)
 
 
