@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster import LocalKube
 from tests.conformance.api import Api
-from tests.training import allreduce, digests, finished, logs, pods, steps, submit
+from tests.training import PODS, allreduce, digests, finished, logs, pods, steps, submit
 
 STEPS = 60
 
@@ -42,7 +42,11 @@ def one_round(cluster: LocalKube, number: int, chance: random.Random) -> None:
     for pod, log in every.items():
         assert steps(log) == list(range(1, STEPS + 1)), f"{pod} lost or repeated steps:\n{log}"
     assert len(digests(every)) == 1
-    assert [pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods(api, name)] == [0, 0, 0]
+    for found in pods(api, name):
+        if found["status"]["containerStatuses"][0]["restartCount"]:
+            # Other tests' clusters draw from the same ports of this machine; a container that found its own taken is tried again.
+            before = api.get(f"{PODS}/{found['metadata']['name']}/log", accept="*/*", previous="true").text
+            assert "in use" in before, f"{found['metadata']['name']} was restarted after:\n{before}"
     api.close()
 
 
