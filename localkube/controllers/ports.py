@@ -1,5 +1,6 @@
 """Gives out the ports on which training pods listen: all pods share this machine, so each replica gets one of its own."""
 
+import random
 import re
 import socket
 from itertools import chain
@@ -21,7 +22,8 @@ class Ports:
 
     def __init__(self, objects: Objects) -> None:
         self._taken: dict[int, str] = {}
-        self._last = FIRST - 1
+        # Somewhere in the lower half: clusters that share a machine would else draw the same ports at the same time.
+        self._last = random.randrange(FIRST, (FIRST + LAST) // 2) - 1  # noqa: S311 - spreads, hides nothing
         for record in objects.store.list(SERVICES.key):
             self._follow(Change("ADDED", SERVICES.key, record, None))
         objects.subscribe(SERVICES, self._follow)
