@@ -157,6 +157,7 @@ def _seed(objects: Objects) -> None:
         _ensure(objects, resources.PRIORITYCLASSES, priority)
     for queue in default_queues():
         _ensure(objects, resources.QUEUES, queue)
+    _ensure(objects, resources.STORAGECLASSES, resources.local_class())
     for definition in resources.crd_objects():
         _ensure(objects, resources.CRDS, definition)
         # An upgrade may serve other fields than the data directory was made with.

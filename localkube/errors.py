@@ -168,6 +168,11 @@ def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
     )
 
 
+def unroutable_media_type() -> ApiError:
+    """415 of a kind whose own routes say what they take, so that nothing tells it: how the real server refuses a built-in kind's patch."""
+    return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+
+
 def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiError:
     """422 with a cause per field; several causes are bracketed in the message, as Go's aggregate prints them."""
     texts = [f"{c.field}: {c.message}" for c in causes]

@@ -126,6 +126,9 @@ class Objects:
         metadata = new["metadata"]
         for absent in [key for key, value in metadata.items() if value is None]:
             del metadata[absent]
+        if metadata.get("managedFields") == [] and not resource.custom:
+            # Of a built-in kind an empty list is told from none, and asks for what a single empty entry asks for.
+            metadata["managedFields"] = [{}]
         if resource.namespaced:
             if metadata.setdefault("namespace", namespace) != namespace:
                 raise errors.bad_request("the namespace of the provided object does not match the namespace sent on the request")

@@ -18,6 +18,12 @@ GPU_DEVICES = f"{DOMAIN}/gpu-devices"
 ADDRESS = f"{DOMAIN}/address"
 """Annotation of a replica's Service: where its pod listens on this machine, as "127.0.0.1:20017"."""
 
+MPI_JOB = f"{DOMAIN}/mpi-job"
+"""Annotation of the pods of an MPIJob: its uid, by which they know each other."""
+
+MPI_WORKER = "localkube-mpi-worker"
+"""The command of an MPI worker that waits for ranks: a program of our own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:

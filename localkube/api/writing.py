@@ -154,11 +154,11 @@ def check_acceptable(call: Call) -> None:
 
 
 def patch_type(call: Call, resource: Resource) -> str:
-    """The media type of a patch. Raises ApiError 415 that lists what this kind takes."""
+    """The media type of a patch. Raises ApiError 415, which lists of a custom kind what it takes."""
     accepted = (JSON_PATCH, MERGE, APPLY) if resource.custom else (JSON_PATCH, MERGE, STRATEGIC, APPLY)
     media = bodies.media_type(call)
     if media not in accepted:
-        raise errors.unsupported_media_type(accepted)
+        raise errors.unsupported_media_type(accepted) if resource.custom else errors.unroutable_media_type()
     return media
 
 

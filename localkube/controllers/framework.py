@@ -77,6 +77,8 @@ class Tally:
     active: int = 0
     succeeded: int = 0
     failed: int = 0
+    first_succeeded: bool = False
+    """Whether the pod with index 0 is among those that succeeded."""
 
 
 Tallies = Mapping[str, Tally]
@@ -119,6 +121,14 @@ class Framework(Protocol):
 
     def is_master(self, job: TrainingJob, type: str, index: int) -> bool:
         """Whether a replica gets the label job-role: master."""
+        ...
+
+    def makes_anew(self, replica: Replica) -> bool:
+        """Whether the operator replaces a failed pod of this replica type, as far as the exit code allows; else its failure is final."""
+        ...
+
+    def forgives(self, job: TrainingJob, type: str) -> bool:
+        """Whether the job goes on although a replica of this type has failed for good."""
         ...
 
     def is_running(self, job: TrainingJob, tallies: Tallies) -> bool: ...

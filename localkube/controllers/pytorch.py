@@ -6,7 +6,7 @@ the master's name resolves) needless: names are not used, and the client side of
 
 from collections.abc import Iterator, Sequence
 
-from localkube.controllers.framework import Address, Addresses, Tallies, Tally, TrainingJob, set_variables
+from localkube.controllers.framework import Address, Addresses, Replica, Tallies, Tally, TrainingJob, set_variables
 from localkube.metadata import Object
 from localkube.resources import PYTORCHJOBS
 from localkube.resources.resource import Resource
@@ -41,6 +41,12 @@ class PyTorch:
 
     def is_master(self, job: TrainingJob, type: str, index: int) -> bool:
         return type == MASTER if MASTER in job.replicas else type == WORKER and index == 0
+
+    def makes_anew(self, replica: Replica) -> bool:
+        return replica.restart != "Never"
+
+    def forgives(self, job: TrainingJob, type: str) -> bool:
+        return False
 
     def is_running(self, job: TrainingJob, tallies: Tallies) -> bool:
         """The master alone decides where there is one; else any worker."""

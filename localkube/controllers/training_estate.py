@@ -139,8 +139,14 @@ class Estate:
 
     def tallies(self) -> dict[str, Tally]:
         """Pods by replica type and phase. A pod on its way out is neither active nor failed: another takes its place."""
-        phases: dict[str, list[str]] = {type: [] for type in self._job.replicas}
-        for (type, _), pod in self.pods().items():
+        phases: dict[str, dict[int, str]] = {type: {} for type in self._job.replicas}
+        for (type, index), pod in self.pods().items():
             if type in phases and (phase_of(pod) == "Succeeded" or not is_terminating(pod)):
-                phases[type].append(phase_of(pod))
-        return {type: Tally(found.count("Running"), found.count("Succeeded"), found.count("Failed")) for type, found in phases.items()}
+                phases[type][index] = phase_of(pod)
+        return {type: _tally(found) for type, found in phases.items()}
+
+
+def _tally(phases: Mapping[int, str]) -> Tally:
+    """The counts of one replica type, from the phases of its pods by index."""
+    found = list(phases.values())
+    return Tally(found.count("Running"), found.count("Succeeded"), found.count("Failed"), first_succeeded=phases.get(0) == "Succeeded")

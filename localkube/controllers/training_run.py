@@ -134,7 +134,7 @@ class TrainingRun:
     def _fate(self, replica: Replica, pod: Object) -> Fate:
         if was_shut_down(pod):
             return "replace"
-        if replica.restart == "Never":
+        if not self._tools.framework.makes_anew(replica):
             return "final"
         if replica.restart == "ExitCode":
             code = exit_code_of(pod, self._tools.framework.container)
@@ -180,7 +180,8 @@ class TrainingRun:
             self._event("Normal", "Succeeded", text)
             return
         for type, tally in tallies.items():
-            if tally.failed and tally.succeeded + tally.active < self._job.replicas[type].count:
+            lost = tally.failed and tally.succeeded + tally.active < self._job.replicas[type].count
+            if lost and not framework.forgives(self._job, type):
                 self._fail(f"{self._title} is failed because {tally.failed} {type} replica(s) failed.", "Normal")
                 return
         if framework.is_running(self._job, tallies) and not restarted:

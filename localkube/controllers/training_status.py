@@ -31,8 +31,10 @@ class TrainingStatus:
     def is_finished(self) -> bool:
         return self.has("Failed") or self.has("Succeeded")
 
-    def note(self, type: str, message: str, *, status: bool = True, word: str = "") -> bool:
-        """Set a condition as the real operator does; `word` is the reason's when it is not the type. True when it is news.
+    def note(self, type: str, message: str, *, status: bool = True, word: str = "", reason: str = "") -> bool:
+        """Set a condition as the real operator does. True when it is news.
+
+        The reason's word is the type unless `word` is given; `reason` is one that is not of this form.
 
         A changed condition moves to the end. Running and Restarting take each other's place; the end of a job turns Running to
         False and keeps it. After Failed nothing is written any more.
@@ -40,7 +42,7 @@ class TrainingStatus:
         if self.has("Failed"):
             return False
         old = condition_of(self.conditions, type)
-        reason = self._kind + (word or type)
+        reason = reason or self._kind + (word or type)
         if old is not None and (old.get("status"), old.get("reason")) == (str(status), reason):
             return False
         now = clock.stamp()

@@ -2,15 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from localkube import errors
 from localkube.errors import ApiError
 from localkube.kubelet import attempts, gpus, logfiles, removal, retention, runs
 from localkube.kubelet.node import RENEW_SECONDS, Node
 from localkube.kubelet.pods import PodLife
-from localkube.kubelet.specs import Site
+from localkube.kubelet.specs import CLAIMS, Site
 from localkube.kubelet.stats import EVERY_SECONDS, Stats
 from localkube.kubelet.status import NODE_SHUTDOWN
 from localkube.machine import LogOptions, Usage
@@ -18,7 +19,7 @@ from localkube.metadata import FINISHED, Object, annotations_of, is_terminating,
 from localkube.objects import Objects
 from localkube.options import HOLD, NODE, Options
 from localkube.recorder import Recorder
-from localkube.resources import PODS
+from localkube.resources import PERSISTENTVOLUMECLAIMS, PODS
 from localkube.store import Change, Record
 
 SHUTDOWN_GRACE = 10.0
@@ -46,6 +47,7 @@ class Kubelet:
         self._recorder = recorder
         self._options = options
         self._root = options.data / "pods"
+        self._claims = options.data / CLAIMS
         self._stats = Stats()
         self._members: dict[str, _Member] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -63,6 +65,9 @@ class Kubelet:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         known = {record.uid for record in self._objects.store.list(PODS.key)}
         await asyncio.to_thread(runs.sweep, self._root, known)
+        claims = {record.uid for record in self._objects.store.list(PERSISTENTVOLUMECLAIMS.key)}
+        await asyncio.to_thread(_remove_others, self._claims, claims)
+        self._unsubscribe_claims = self._objects.subscribe(PERSISTENTVOLUMECLAIMS, self._claim_changed)
         self._unsubscribe = self._objects.subscribe(PODS, self._changed)
         for record in self._objects.store.list(PODS.key):
             self._consider(record)
@@ -88,6 +93,7 @@ class Kubelet:
             if tasks:
                 await asyncio.wait(tasks, timeout=SHUTDOWN_GRACE + SHUTDOWN_SLACK)
         self._unsubscribe()
+        self._unsubscribe_claims()
         rest = [*self._tasks, *(member.task for member in self._members.values())]
         for task in rest:
             task.cancel()
@@ -121,9 +127,16 @@ class Kubelet:
         self._members[record.uid] = _Member(life, task)
         task.add_done_callback(lambda _: self._members.pop(record.uid, None))
 
+    def _claim_changed(self, change: Change) -> None:
+        if change.type == "DELETED":
+            self._remove(self._claims / change.record.uid)
+
     def _discard(self, uid: str) -> None:
-        """Remove what a finished pod left, off the event loop."""
-        directory = self._root / uid
+        """Remove what a finished pod left."""
+        self._remove(self._root / uid)
+
+    def _remove(self, directory: Path) -> None:
+        """Remove a directory, off the event loop."""
         if directory.exists():
             self._keep(asyncio.create_task(asyncio.to_thread(removal.remove, directory)))
 
@@ -174,6 +187,13 @@ class Kubelet:
 
     def node_usage(self) -> Usage | None:
         return self._stats.node()
+
+
+def _remove_others(directory: Path, uids: Collection[str]) -> None:
+    """Remove the directories of claims that were deleted while no kubelet looked."""
+    for place in directory.iterdir() if directory.is_dir() else ():
+        if place.name not in uids:
+            removal.remove(place)
 
 
 def _no_log(pod: Object, container: str, options: LogOptions) -> str:

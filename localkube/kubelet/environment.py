@@ -12,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from localkube import quantities
+from localkube.kubelet import mpi
 from localkube.metadata import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 from localkube.options import GPU_DEVICES
 
@@ -34,12 +35,15 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """How to read the secrets and config maps of a pod's namespace by name, and what the node has."""
+    """How to read the secrets, config maps and claims of a pod's namespace by name, and what the node has."""
 
     secret: Callable[[str], Object | None]
     config_map: Callable[[str], Object | None]
     allocatable: Mapping[str, str]
     virtual_gpus: bool = False
+    claim: Callable[[str], Object | None] = lambda _: None
+    claims: Path = Path()
+    """Where the directories of bound claims are, each named by its claim's uid."""
 
 
 def base(pod: Object, home: Path, scratch: Path, python: Path) -> dict[str, str]:
@@ -55,6 +59,7 @@ def base(pod: Object, home: Path, scratch: Path, python: Path) -> dict[str, str]
         "HOSTNAME": name_of(pod),
         "GLOO_SOCKET_IFNAME": "lo",
         "NCCL_SOCKET_IFNAME": "lo",
+        **mpi.variables(pod),
     }
 
 

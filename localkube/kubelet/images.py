@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localkube.options import MPI_WORKER
+
 PACKAGE = Path(__file__).resolve().parents[1]
 ROOT = PACKAGE.parent
 TABLE = PACKAGE / "images.toml"
@@ -16,6 +18,10 @@ _PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?/)?"
 _REFERENCE = re.compile(rf"({_HOST}{_PART}(?:/{_PART})*)(?::[\w][\w.-]{{0,127}})?(?:@[A-Za-z][A-Za-z0-9]*:[0-9a-fA-F]{{32,}})?")
 """The grammar of image references (distribution/reference)."""
+
+
+OWN = {MPI_WORKER: "localkube/programs/mpi_worker.py"}
+"""Commands that are programs of ours, below the project's root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,10 @@ def resolve(image: str, command: Sequence[str], args: Sequence[str]) -> Program:
     bundled = catalog().get(short_name(image))
     files = bundled.files if bundled else {}
     image_id = f"localkube://{bundled.name}" if bundled else "localkube://host"
+    if command and command[0] in OWN:
+        run = OWN[command[0]]
+        note = f'Container image "{image}" is not pulled: localkube runs its own {run}'
+        return Program([sys.executable, "-I", str(ROOT / run)], args, image_id, note, files)
     if command:
         note = f'Container image "{image}" is not pulled: localkube runs the container\'s command on this machine'
         return Program(command, args, image_id, note, files)

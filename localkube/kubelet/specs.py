@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localkube import quantities
-from localkube.kubelet import environment, images, runs, volumes
+from localkube.kubelet import environment, images, mpi, runs, tools, volumes
 from localkube.kubelet.attempts import TERMINATION_LOG
 from localkube.kubelet.environment import ConfigError, Sources
 from localkube.metadata import Object, namespace_of
 from localkube.objects import Objects
 from localkube.options import Options
 from localkube.recorder import Recorder
-from localkube.resources import CONFIGMAPS, SECRETS
+from localkube.resources import CONFIGMAPS, PERSISTENTVOLUMECLAIMS, SECRETS
+
+CLAIMS = "claims"
+"""Directory of the data directory: what claims hold, each in a directory named by its claim's uid."""
 
 TERMINATION_PATH = "/dev/termination-log"
 PYTHON = Path(sys.executable).parent
@@ -44,6 +47,8 @@ class Site:
             config_map=lambda name: self.objects.find(CONFIGMAPS, namespace, name),
             allocatable=self.allocatable,
             virtual_gpus=self.virtual_gpus,
+            claim=lambda name: self.objects.find(PERSISTENTVOLUMECLAIMS, namespace, name),
+            claims=self.options.data / CLAIMS,
         )
 
 
@@ -67,11 +72,14 @@ def run_spec(site: Site, pod: Object, container: Object, places: Mapping[str, Pa
     extra = dict(program.files) | {container.get("terminationMessagePath") or TERMINATION_PATH: message_file}
     mounts = volumes.mounts(container, places, env, extra)
     argv = [mounts.translate(environment.expand(text, env)) for text in program.args]
-    command = container.get("command")
-    argv[:0] = [mounts.translate(environment.expand(text, env)) for text in command] if command else program.command
+    own = program.command == container.get("command")
+    argv[:0] = [mounts.translate(environment.expand(text, env)) for text in program.command] if own else program.command
     env |= {item["name"]: mounts.translate(env[item["name"]]) for item in container.get("env") or () if not item.get("valueFrom")}
     env |= mounts.variables() | {"LOCALKUBE_TERMINATION_LOG": str(message_file)}
     environment.check_size(env, argv)
+    if missing := tools.missing(argv, env):
+        raise ConfigError(missing)
+    argv = mpi.wrapped(pod, container, argv)
     limit = ((container.get("resources") or {}).get("limits") or {}).get("memory")
     return runs.RunSpec(
         argv=argv,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from localkube.kubelet import environment, removal
 from localkube.kubelet.environment import ConfigError, Sources
-from localkube.metadata import Object
+from localkube.metadata import Object, uid_of
 
 DEFAULT_MODE = 0o644
 CONFIG_MASK, SECRET_MASK = 0o555, 0o500
@@ -70,7 +70,9 @@ def _prepare(pod: Object, volume: Object, place: Path, sources: Sources, allowed
     kind = next((key for key in volume if key != "name"), "emptyDir")
     if kind == "hostPath":
         return _host_path(name, volume[kind], allowed)
-    if kind == "emptyDir":
+    if kind == "persistentVolumeClaim":
+        return _claimed(volume[kind]["claimName"], sources)
+    if kind in ("emptyDir", "ephemeral"):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         return place
     makers: Mapping[str, Callable[[Object, Object, Sources], Files]] = {
@@ -80,12 +82,24 @@ def _prepare(pod: Object, volume: Object, place: Path, sources: Sources, allowed
         "projected": _projected,
     }
     if kind not in makers:
-        instead = f"use an emptyDir, or a hostPath below a directory given with {OPTION}"
+        instead = f"use an emptyDir, a persistentVolumeClaim, or a hostPath below a directory given with {OPTION}"
         raise MountError(f'volume "{name}": {kind} is not on localkube; {instead}')
     try:
         _write_all(place, makers[kind](volume[kind] or {}, pod, sources))
     except ConfigError as error:
         raise MountError(f'MountVolume.SetUp failed for volume "{name}" : {error}') from error
+    return place
+
+
+def _claimed(name: str, sources: Sources) -> Path:
+    """The directory of a claim, which outlives the pod and is the same for all that name it."""
+    claim = sources.claim(name)
+    if claim is None:
+        raise MountError(f'persistentvolumeclaim "{name}" not found')
+    if (claim.get("status") or {}).get("phase") != "Bound":
+        raise MountError(f'persistentvolumeclaim "{name}" is not bound: its events say why')
+    place = sources.claims / uid_of(claim)
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
     return place
 
 

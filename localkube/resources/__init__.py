@@ -7,7 +7,19 @@ from localkube.errors import UNCHECKED, Cause
 from localkube.metadata import Object
 from localkube.resources import gpu_sharing, metadata_rules
 from localkube.resources.config import CONFIGMAPS, SECRETS, SERVICEACCOUNTS
-from localkube.resources.custom import CRDS, CUSTOM, PODGROUPS, PYTORCHJOBS, QUEUES, crd_objects, scale_paths
+from localkube.resources.custom import (
+    CRDS,
+    CUSTOM,
+    JAXJOBS,
+    MPIJOBS,
+    PODGROUPS,
+    PYTORCHJOBS,
+    QUEUES,
+    TFJOBS,
+    XGBOOSTJOBS,
+    crd_objects,
+    scale_paths,
+)
 from localkube.resources.decoding import decode_error
 from localkube.resources.events import EVENTS, EVENTS_V1
 from localkube.resources.jobs import JOBS
@@ -17,6 +29,7 @@ from localkube.resources.pods import PODS
 from localkube.resources.priorities import PRIORITYCLASSES
 from localkube.resources.resource import Resource
 from localkube.resources.services import SERVICES
+from localkube.resources.storage import PERSISTENTVOLUMECLAIMS, STORAGECLASSES, local_class
 from localkube.resources.usage import NODE_METRICS, POD_METRICS
 
 __all__ = [
@@ -24,11 +37,14 @@ __all__ = [
     "CRDS",
     "EVENTS",
     "EVENTS_V1",
+    "JAXJOBS",
     "JOBS",
     "LEASES",
+    "MPIJOBS",
     "NAMESPACES",
     "NODES",
     "NODE_METRICS",
+    "PERSISTENTVOLUMECLAIMS",
     "PODGROUPS",
     "PODS",
     "POD_METRICS",
@@ -39,6 +55,9 @@ __all__ = [
     "SECRETS",
     "SERVICEACCOUNTS",
     "SERVICES",
+    "STORAGECLASSES",
+    "TFJOBS",
+    "XGBOOSTJOBS",
     "Resource",
     "admit",
     "admit_deletion",
@@ -48,6 +67,7 @@ __all__ = [
     "check",
     "crd_objects",
     "decode_error",
+    "local_class",
     "name_rule",
     "scale_paths",
     "served",
@@ -58,12 +78,14 @@ REGISTRY: Sequence[Resource] = (
     EVENTS,
     NAMESPACES,
     NODES,
+    PERSISTENTVOLUMECLAIMS,
     PODS,
     SECRETS,
     SERVICEACCOUNTS,
     SERVICES,
     EVENTS_V1,
     JOBS,
+    STORAGECLASSES,
     CRDS,
     PRIORITYCLASSES,
     LEASES,

@@ -1,4 +1,4 @@
-"""The node affinity of a pod spec: the rules of core/validation `ValidateNodeSelector`. No other affinity means anything on one node."""
+"""The affinity of a pod spec: the rules of core/validation for node affinity, and that a term about other pods names a topology."""
 
 from typing import Any
 
@@ -26,6 +26,25 @@ def check_affinity(affinity: dict[str, Any] | None, field: str) -> list[Cause]:
         if not 1 <= weight <= 100:
             causes.append(invalid(f"{at}.weight", weight, "must be in the range 1-100"))
         causes += _check_term(choice.get("preference") or {}, f"{at}.preference")
+    for kind in ("podAffinity", "podAntiAffinity"):
+        causes += _check_nearness((affinity or {}).get(kind) or {}, f"{field}.{kind}")
+    return causes
+
+
+def _check_nearness(given: dict[str, Any], field: str) -> list[Cause]:
+    causes = []
+    terms = [(term, f"{field}.{REQUIRED}[{index}]") for index, term in enumerate(given.get(REQUIRED) or ())]
+    for index, choice in enumerate(given.get(PREFERRED) or ()):
+        at, weight = f"{field}.{PREFERRED}[{index}]", choice.get("weight") or 0
+        if not 1 <= weight <= 100:
+            causes.append(invalid(f"{at}.weight", weight, "must be in the range 1-100"))
+        terms.append((choice.get("podAffinityTerm") or {}, f"{at}.podAffinityTerm"))
+    for term, at in terms:
+        key = term.get("topologyKey") or ""
+        if not key:
+            causes.append(required(f"{at}.topologyKey", "can not be empty"))
+        else:
+            causes += [invalid(f"{at}.topologyKey", key, text) for text in names.qualified(key)]
     return causes
 
 

@@ -51,11 +51,15 @@ def _columns(definition: Mapping[str, Any]) -> tuple[Column, ...]:
     return tuple(custom_column(column) for column in definition["columns"])
 
 
+JAXJOBS = custom("jaxjobs")
+MPIJOBS = custom("mpijobs")
 PYTORCHJOBS = custom("pytorchjobs")
+TFJOBS = custom("tfjobs")
+XGBOOSTJOBS = custom("xgboostjobs")
 QUEUES = custom("queues")
 PODGROUPS = custom("podgroups")
 
-CUSTOM = (PYTORCHJOBS, QUEUES, PODGROUPS)
+CUSTOM = (JAXJOBS, PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, MPIJOBS, QUEUES, PODGROUPS)
 
 
 def scale_paths(resource: Resource) -> Mapping[str, str]:

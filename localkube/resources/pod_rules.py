@@ -9,6 +9,7 @@ from localkube.resources.affinity_rules import check_affinity
 from localkube.resources.causes import duplicate, invalid
 from localkube.resources.container_rules import check_container, check_name
 from localkube.resources.metadata_rules import check_labels
+from localkube.resources.storage import check_claim_spec
 
 RESTART_POLICIES = ("Always", "Never", "OnFailure")
 DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
@@ -120,6 +121,14 @@ def _check_volume(volume: dict[str, Any], field: str) -> list[Cause]:
         causes.append(required(f"{field}.configMap.name"))
     if kinds[:1] == ["secret"] and not (volume["secret"] or {}).get("secretName"):
         causes.append(required(f"{field}.secret.secretName"))
+    if kinds[:1] == ["persistentVolumeClaim"] and not (volume["persistentVolumeClaim"] or {}).get("claimName"):
+        causes.append(required(f"{field}.persistentVolumeClaim.claimName"))
+    if kinds[:1] == ["ephemeral"]:
+        template = (volume["ephemeral"] or {}).get("volumeClaimTemplate")
+        if template is None:
+            causes.append(required(f"{field}.ephemeral.volumeClaimTemplate"))
+        else:
+            causes += check_claim_spec(template.get("spec") or {}, f"{field}.ephemeral.volumeClaimTemplate.spec")
     return causes
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from localkube.metadata import Object, annotations_of, labels_of, name_of
 from localkube.scheduler import defaults
-from localkube.scheduler.task import KAI, Task
+from localkube.scheduler.task import JOB_ROLE, KAI, Task
 
 QUEUE_LABEL = "kai.scheduler/queue"
 PROJECT_LABEL = "project"
@@ -89,7 +89,10 @@ def min_member(owner: Object, pod: Task) -> int:
     elastic = (spec.get("elasticPolicy") or {}).get("minReplicas") if distributed.elastic else None
     if elastic is not None:
         return _positive(elastic, "elasticPolicy.minReplicas")
-    return _sum(name_of(owner), distributed, spec.get(distributed.replicas) or {}, lenient=pod.scheduler != KAI)
+    everyone = _sum(name_of(owner), distributed, spec.get(distributed.replicas) or {}, lenient=pod.scheduler != KAI)
+    # A launcher that comes once the workers are ready cannot be waited for before it is there; it is the first of its gang's pods.
+    late = spec.get("launcherCreationPolicy") == "WaitForWorkersReady" and pod.labels.get(JOB_ROLE) != "launcher"
+    return max(1, everyone - 1) if late else everyone
 
 
 def priority(class_name: str, classes: Mapping[str, int]) -> int:

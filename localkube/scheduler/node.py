@@ -12,6 +12,7 @@ GPU_MEMORY = "nvidia.com/gpu.memory"
 """Label: the memory of each device, in MiB."""
 
 PODS = "pods"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 REPELLING = ("NoSchedule", "NoExecute")
 UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
@@ -48,6 +49,8 @@ class Placing:
     terms: tuple[Object, ...] | None
     """The required node affinity: one of these must hold; None when there is none."""
     tolerations: tuple[Object, ...]
+    topologies: tuple[str, ...] = ()
+    """Labels that the node must have: those by which the pod must be near others, which on one node it is."""
 
 
 def of_object(obj: Object) -> Node:
@@ -63,12 +66,14 @@ def of_object(obj: Object) -> Node:
 
 def placing(pod: Object) -> Placing:
     spec = pod["spec"]
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    affinity = spec.get("affinity") or {}
+    required = (affinity.get("nodeAffinity") or {}).get(REQUIRED)
+    near = (affinity.get("podAffinity") or {}).get(REQUIRED) or ()
     return Placing(
         selector=spec.get("nodeSelector") or {},
         terms=None if required is None else tuple(required.get("nodeSelectorTerms") or ()),
         tolerations=tuple(spec.get("tolerations") or ()),
+        topologies=tuple(sorted({str(term.get("topologyKey")) for term in near})),
     )
 
 
@@ -82,6 +87,8 @@ def repels(node: Node, pod: Placing) -> str | None:
     chosen = all(node.labels.get(key) == value for key, value in pod.selector.items())
     if not chosen or (pod.terms is not None and not any(_holds(term, node) for term in pod.terms)):
         return "node(s) didn't match Pod's node affinity/selector"
+    if any(key not in node.labels for key in pod.topologies):
+        return "node(s) didn't match pod affinity rules"
     return None
 
 

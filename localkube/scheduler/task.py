@@ -22,8 +22,9 @@ POD_GROUP = "pod-group-name"
 
 REPLICA_TYPE = "training.kubeflow.org/replica-type"
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
+JOB_ROLE = "training.kubeflow.org/job-role"
 LEADERS = ("master", "chief", "launcher")
-"""Replica types without which the others cannot begin: they are placed first."""
+"""Replica types, or roles, without which the others cannot begin: they are placed first."""
 
 NOTHING = Demand({}, None)
 
@@ -116,7 +117,7 @@ def _shape(asks: Demand, placing: Placing) -> bytes:
     parts = [
         sorted((name, str(amount)) for name, amount in asks.amounts.items()),
         None if share is None else (share.devices, str(share.fraction), share.memory),
-        (dict(placing.selector), placing.terms, placing.tolerations),
+        (dict(placing.selector), placing.terms, placing.tolerations, placing.topologies),
     ]
     return msgspec.json.encode(parts, order="deterministic")
 
@@ -127,7 +128,8 @@ def _rank(name: str, labels: Mapping[str, str]) -> tuple[bool, int, str]:
     if not index.isdigit():
         tail = re.search(r"(\d{1,9})$", name)
         index = tail.group() if tail else "0"
-    return labels.get(REPLICA_TYPE, "") not in LEADERS, int(index), name
+    leads = labels.get(REPLICA_TYPE) in LEADERS or labels.get(JOB_ROLE) in LEADERS
+    return not leads, int(index), name
 
 
 def _devices(text: str) -> tuple[int, ...]:

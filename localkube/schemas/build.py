@@ -15,10 +15,14 @@ DATA = Path(__file__).parent / "data"
 
 KINDS = {
     "pytorchjobs": "kubeflow.org_v1_pytorchjobs.yaml",
+    "tfjobs": "kubeflow.org_v1_tfjobs.yaml",
+    "xgboostjobs": "kubeflow.org_v1_xgboostjobs.yaml",
+    "jaxjobs": "kubeflow.org_v1_jaxjobs.yaml",
+    "mpijobs": "kubeflow.org_v2beta1_mpijobs.yaml",
     "queues": "scheduling.run.ai_v2_queues.yaml",
     "podgroups": "scheduling.run.ai_v2alpha2_podgroups.yaml",
 }
-"""Plural name to upstream file."""
+"""Plural name to upstream file. Of MPIJob a cluster serves one of two, the training operator's v1 or this one."""
 
 POD_SPEC_FROM = ("kubeflow.org_v1_pytorchjobs.yaml", ("spec", "pytorchReplicaSpecs", "*", "template", "spec"))
 """Where the one pod spec is taken from; "*" stands for the values of a map."""

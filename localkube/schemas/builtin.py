@@ -38,6 +38,20 @@ PROTOCOL: Schema = STRING | {"default": "TCP"}
 """Half of a port's key: server-side apply takes the default for one that is left out."""
 
 
+CLAIM_SPEC = record(
+    "PersistentVolumeClaimSpec",
+    accessModes=many(STRING),
+    selector=LABEL_SELECTOR,
+    resources=record("VolumeResourceRequirements", limits=QUANTITIES, requests=QUANTITIES),
+    volumeName=STRING,
+    storageClassName=STRING,
+    volumeMode=STRING,
+    dataSource=ANY,
+    dataSourceRef=ANY,
+    volumeAttributesClassName=STRING,
+)
+
+
 def pods() -> Schema:
     return kind(
         "Pod",
@@ -223,6 +237,37 @@ def serviceaccounts() -> Schema:
     )
 
 
+def persistentvolumeclaims() -> Schema:
+    return kind(
+        "PersistentVolumeClaim",
+        spec=CLAIM_SPEC,
+        status=record(
+            "PersistentVolumeClaimStatus",
+            phase=STRING,
+            accessModes=many(STRING),
+            capacity=QUANTITIES,
+            conditions=CONDITIONS,
+            allocatedResources=QUANTITIES,
+            allocatedResourceStatuses=TEXTS,
+            currentVolumeAttributesClassName=STRING,
+            modifyVolumeStatus=ANY,
+        ),
+    )
+
+
+def storageclasses() -> Schema:
+    return kind(
+        "StorageClass",
+        provisioner=STRING,
+        parameters=TEXTS,
+        reclaimPolicy=STRING,
+        mountOptions=many(STRING),
+        allowVolumeExpansion=BOOL,
+        volumeBindingMode=STRING,
+        allowedTopologies=many(ANY),
+    )
+
+
 def priorityclasses() -> Schema:
     return kind("PriorityClass", value=INT32, globalDefault=BOOL, description=STRING, preemptionPolicy=STRING)
 
@@ -296,6 +341,8 @@ KINDS: dict[str, Callable[[], Schema]] = {
     "configmaps": configmaps,
     "secrets": secrets,
     "serviceaccounts": serviceaccounts,
+    "persistentvolumeclaims": persistentvolumeclaims,
+    "storageclasses": storageclasses,
     "priorityclasses": priorityclasses,
     "leases": leases,
     "events": events,

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.conformance.api import Api
+from tests.conformance.api import JSON_PATCH, STRATEGIC, Api
 from tests.conformance.samples import (
     CONFIGMAPS,
     JOBS,
@@ -283,14 +283,29 @@ def test_writes_are_attributed_to_their_field_manager(api: Api, namespace: str) 
     assert "f:key" in entry["fieldsV1"]["f:data"]
 
 
-def test_one_empty_entry_forgets_who_wrote_what(api: Api, namespace: str) -> None:
-    create(api, CONFIGMAPS, namespace, configmap())
+@pytest.mark.parametrize("sent", [[{}], []])
+def test_one_empty_entry_or_none_forgets_who_wrote_what(api: Api, namespace: str, sent: list[object]) -> None:
+    made = create(api, CONFIGMAPS, namespace, configmap())
     path = CONFIGMAPS.path(namespace, configmap()["metadata"]["name"])
-    assert "managedFields" not in api.patch(path, {"metadata": {"managedFields": [{}]}}).ok()["metadata"]
-    api.patch(path, {"metadata": {"labels": {"a": "b"}}}).ok()
+    replace = {"op": "replace", "path": "/metadata/managedFields", "value": sent}
+    ways = (
+        lambda: api.patch(path, {"metadata": {"managedFields": sent}}),
+        lambda: api.patch(path, {"metadata": {"managedFields": sent}}, STRATEGIC),
+        lambda: api.patch(path, [replace], JSON_PATCH),
+        lambda: api.put(path, configmap() | {"metadata": {"name": made["metadata"]["name"], "managedFields": sent}}),
+    )
+    for forget in ways:
+        assert "managedFields" not in forget().ok()["metadata"]
+        assert "managedFields" in api.apply(path, {"apiVersion": "v1", "kind": "ConfigMap", "data": {"more": "1"}}).ok()["metadata"]
 
 
-@pytest.mark.parametrize("sent", [[], None, [{"manager": "x", "operation": "Sometimes"}]])
+def test_an_empty_list_of_writers_says_nothing_of_a_custom_object(api: Api, namespace: str) -> None:
+    made = create(api, PYTORCHJOBS, namespace, pytorchjob())
+    path = PYTORCHJOBS.path(namespace, made["metadata"]["name"])
+    assert api.patch(path, {"metadata": {"managedFields": []}}).ok()["metadata"]["managedFields"] == made["metadata"]["managedFields"]
+
+
+@pytest.mark.parametrize("sent", [None, [{"manager": "x", "operation": "Sometimes"}]])
 def test_a_record_of_writes_that_makes_no_sense_is_not_taken_over(api: Api, namespace: str, sent: object) -> None:
     made = create(api, CONFIGMAPS, namespace, configmap())
     path = CONFIGMAPS.path(namespace, configmap()["metadata"]["name"])

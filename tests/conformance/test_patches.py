@@ -139,9 +139,11 @@ def test_a_custom_object_has_no_strategic_merge(api: Api, training: str) -> None
     assert "details" not in refusal
 
 
-def test_plain_json_is_no_patch(api: Api, config: str) -> None:
-    refusal = api.patch(config, {"data": {}}, JSON).refused(415, "UnsupportedMediaType")
-    assert STRATEGIC in refusal["message"]
+@pytest.mark.parametrize("media", [JSON, "text/plain", "application/yaml"])
+def test_what_is_no_patch_is_refused(api: Api, config: str, training: str, media: str) -> None:
+    refusal = api.patch(config, {"data": {}}, media).refused(415, "UnsupportedMediaType")
+    assert (refusal["message"], refusal["details"]) == ("415: Unsupported Media Type", {})
+    assert CUSTOM_PATCHES in api.patch(training, {"metadata": {}}, media).refused(415, "UnsupportedMediaType")["message"]
 
 
 def test_a_strategic_patch_merges_maps_and_removes_with_null(api: Api, config: str) -> None:

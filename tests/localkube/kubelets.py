@@ -94,6 +94,12 @@ class Machine:
     async def gone(self, name: str = "p") -> None:
         await self.until(lambda: self.objects.find(PODS, TEAM, name) is None)
 
+    async def logged(self, text: str, name: str, container: str = "main") -> None:
+        """Wait until a container's log has this text in it."""
+        async with asyncio.timeout(PATIENCE):
+            while text not in await self.log(name, container):  # noqa: ASYNC110 - what is waited for is in another process
+                await asyncio.sleep(0.01)
+
     async def log(self, name: str = "p", container: str = "main", **options: Any) -> str:
         chunks = self.kubelet.read_log(self.pod(name), container, LogOptions(**options))
         return b"".join([chunk async for chunk in chunks]).decode()

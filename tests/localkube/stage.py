@@ -12,7 +12,8 @@ from localkube.controllers.loop import Controller, Loop
 from localkube.lifecycle import DeleteOptions
 from localkube.metadata import Object, name_of
 from localkube.objects import Objects
-from localkube.resources import EVENTS, NAMESPACES, PODS, PYTORCHJOBS
+from localkube.options import ADDRESS
+from localkube.resources import EVENTS, NAMESPACES, PODS, PYTORCHJOBS, SERVICES
 from localkube.resources.resource import Resource
 from localkube.store import Record, Store
 
@@ -151,6 +152,17 @@ def replica(count: int | None = 1, restart: str | None = None, container: str = 
 def pytorchjob(name: str, replicas: Object, policy: Object | None = None, **spec: Any) -> Object:
     body: Object = {"pytorchReplicaSpecs": replicas, **spec}
     return {"metadata": {"name": name}, "spec": body | ({"runPolicy": policy} if policy else {})}
+
+
+def variables(stage: Stage, pod: str, container: int = 0) -> dict[str, str]:
+    """The variables with plain values of a pod's container."""
+    return {each["name"]: each["value"] for each in stage.get(PODS, pod)["spec"]["containers"][container].get("env", ())}
+
+
+def address(stage: Stage, service: str) -> str:
+    """Where a replica listens, as the operator wrote it on its service."""
+    found: str = stage.get(SERVICES, service)["metadata"]["annotations"][ADDRESS]
+    return found
 
 
 def status_of(stage: Stage, job: str) -> Object:

@@ -1,4 +1,4 @@
-"""The node affinity of a pod: what it must not be."""
+"""The affinity of a pod: what it must not be."""
 
 from typing import Any
 
@@ -55,3 +55,16 @@ def test_a_requirement_has_terms_and_a_preference_a_weight() -> None:
     assert refusals(**{REQUIRED: {}}) == [terms]
     weight = f"spec.affinity.nodeAffinity.{PREFERRED}[0].weight: Invalid value: 0: must be in the range 1-100"
     assert refusals(**{PREFERRED: [{"preference": {}}]}) == [weight]
+
+
+@pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
+def test_a_term_about_other_pods_names_a_topology(kind: str) -> None:
+    term = {"labelSelector": {"matchLabels": {"a": "b"}}}
+    spec = {"containers": [{"name": "main", "image": "x"}], "affinity": {kind: {REQUIRED: [term], PREFERRED: [{"podAffinityTerm": term}]}}}
+    obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+    PODS.defaults(obj)
+    assert [f"{cause.field}: {cause.message}" for cause in resources.check(PODS, obj, None)] == [
+        f"spec.affinity.{kind}.{PREFERRED}[0].weight: Invalid value: 0: must be in the range 1-100",
+        f"spec.affinity.{kind}.{REQUIRED}[0].topologyKey: Required value: can not be empty",
+        f"spec.affinity.{kind}.{PREFERRED}[0].podAffinityTerm.topologyKey: Required value: can not be empty",
+    ]

@@ -53,7 +53,7 @@ def test_verbose_health_names_its_checks(api: ApiServer) -> None:
     "path",
     [
         "/apis/kubeflow.org/v1/namespaces/team-a/nosuchjobs",
-        "/apis/kubeflow.org/v2beta1",
+        "/apis/kubeflow.org/v2",
         "/apis/kubeflow.org/v1/pytorchjobs/x",
         "/api/v1/namespaces/team-a/nodes",
         "/api/v1/namespaces/team-a/pods/x/nosuch",

@@ -117,6 +117,7 @@ def test_other_patches_are_refused_with_those_that_are_taken(api: ApiServer, pat
     assert answer.status == 415
     custom = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
     assert answer.json["message"].endswith(custom) is (path == JOBS)
+    assert answer.json.get("details") == (None if path == JOBS else {})
 
 
 def test_a_patch_of_what_is_not_there_is_a_404(api: ApiServer) -> None:

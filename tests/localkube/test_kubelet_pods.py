@@ -176,7 +176,7 @@ def test_a_missing_config_map_is_named_and_waited_for(tmp_path: Path) -> None:
 def test_a_volume_that_is_not_there_is_a_failed_mount(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with machine(tmp_path / "data") as here:
-            here.submit(pod(shell("true"), volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]))
+            here.submit(pod(shell("true"), volumes=[{"name": "v", "nfs": {"server": "s", "path": "/"}}]))
             waiting = await here.until(lambda: here.container().get("state", {}).get("waiting"))
             assert waiting["reason"] == "ContainerCreating"
             assert any(reason == "FailedMount" and "not on localkube" in message for reason, message in here.events())

@@ -72,7 +72,8 @@ def test_discovery_is_as_recorded_for_what_is_served() -> None:
 
 def test_every_custom_kind_has_its_definition() -> None:
     definitions = {definition["metadata"]["name"]: definition for definition in resources.crd_objects()}
-    assert set(definitions) == {"pytorchjobs.kubeflow.org", "queues.scheduling.run.ai", "podgroups.scheduling.run.ai"}
+    jobs = {f"{kind}.kubeflow.org" for kind in ("jaxjobs", "mpijobs", "pytorchjobs", "tfjobs", "xgboostjobs")}
+    assert set(definitions) == jobs | {"queues.scheduling.run.ai", "podgroups.scheduling.run.ai"}
     version = definitions["pytorchjobs.kubeflow.org"]["spec"]["versions"][0]
     assert version["schema"]["openAPIV3Schema"]["properties"]["spec"]["required"] == ["pytorchReplicaSpecs"]
     assert version["subresources"]["scale"] == resources.scale_paths(PYTORCHJOBS)

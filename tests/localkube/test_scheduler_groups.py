@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from localkube.metadata import Object, annotations_of, uid_of
-from localkube.resources import PODGROUPS, PYTORCHJOBS
+from localkube.resources import JOBS, MPIJOBS, PODGROUPS, PYTORCHJOBS
 from tests.localkube.scheduling import GPU, Bench
 
 
@@ -50,6 +50,26 @@ def test_the_size_of_a_job_s_gang(bench: Bench, spec: Object, members: int) -> N
     bench.settle()
 
     assert bench.group("train")["spec"]["minMember"] == members
+
+
+def test_a_launcher_that_waits_for_its_workers_is_not_waited_for_before_it_is_there(bench: Bench) -> None:
+    template = {"spec": {"containers": [{"name": "mpi", "image": "busybox"}]}}
+    roles = {"Launcher": {"replicas": 1, "template": template}, "Worker": {"replicas": 2, "template": template}}
+    spec = {"launcherCreationPolicy": "WaitForWorkersReady", "mpiReplicaSpecs": roles}
+    job = bench.make(MPIJOBS, {"metadata": {"name": "mpi"}, "spec": spec})
+    for index in (0, 1):
+        bench.pod(f"mpi-worker-{index}", owner=job, labels={"training.kubeflow.org/job-role": "worker"})
+    bench.settle()
+    assert bench.placed() == {"mpi-worker-0", "mpi-worker-1"}
+    assert bench.group("mpi")["spec"]["minMember"] == 2
+
+    launcher = bench.batch("mpi-launcher")
+    reference = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "mpi", "uid": job["metadata"]["uid"], "controller": True}
+    bench.objects.modify(JOBS, "default", "mpi-launcher", lambda it: it["metadata"].update(ownerReferences=[reference]))
+    bench.pod("mpi-launcher-x", owner=launcher, labels={"training.kubeflow.org/job-role": "launcher"})
+    bench.settle()
+    assert "mpi-launcher-x" in bench.placed()
+    assert bench.group("mpi")["spec"]["minMember"] == 3
 
 
 @pytest.mark.parametrize(("annotations", "members"), [({}, 1), ({"kai.scheduler/batch-min-member": "3"}, 3)])

@@ -6,7 +6,7 @@ import pytest
 
 from localkube import options
 from localkube.errors import ApiError
-from localkube.resources import PODS, PRIORITYCLASSES
+from localkube.resources import NODES, PODS, PRIORITYCLASSES
 from tests.localkube.scheduling import GPU, Bench
 
 
@@ -220,3 +220,20 @@ def test_what_waits_starts_when_the_node_grows(bench: Bench) -> None:
     bench.offer({"cpu": "8", "memory": "8Gi", GPU: "8", "pods": "10"})
     bench.settle()
     assert bench.devices("large") == "0,1,2,3,4,5"
+
+
+def test_a_pod_that_wants_a_node_that_is_not_here_waits_with_the_reason(bench: Bench) -> None:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    pool = {"matchExpressions": [{"key": "kai.scheduler/node-pool", "operator": "In", "values": ["a100", "h100"]}]}
+    bench.pod("picky", affinity={"nodeAffinity": {required: {"nodeSelectorTerms": [pool]}}})
+    near = {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "rack"}
+    bench.pod("near", affinity={"podAffinity": {required: [near]}})
+    bench.settle()
+    assert bench.placed() == set()
+    assert bench.condition("picky")["message"] == "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+    assert bench.condition("near")["message"] == "0/1 nodes are available: 1 node(s) didn't match pod affinity rules."
+
+    given = {"kai.scheduler/node-pool": "h100", "rack": "r1"}
+    bench.objects.modify(NODES, "", options.NODE, lambda node: node["metadata"].setdefault("labels", {}).update(given))
+    bench.settle()
+    assert bench.placed() == {"picky", "near"}

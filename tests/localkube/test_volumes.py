@@ -12,6 +12,10 @@ from localkube.kubelet.volumes import MountError, Mounts
 from localkube.metadata import Object
 
 SECRET: Object = {"data": {"key.pem": base64.b64encode(b"private").decode()}}
+CLAIMS: dict[str, Object] = {
+    "bound": {"metadata": {"uid": "c1"}, "status": {"phase": "Bound"}},
+    "unbound": {"metadata": {"uid": "c2"}, "status": {"phase": "Pending"}},
+}
 CONFIG: Object = {"data": {"a.yaml": "a: 1", "b.yaml": "b: 2"}}
 
 
@@ -20,7 +24,7 @@ def prepare(root: Path, *made: Object, config: Object = CONFIG, allowed: tuple[P
         "metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": {"app": 'say "hi"'}},
         "spec": {"volumes": list(made), "containers": [{"name": "c"}]},
     }
-    sources = Sources({"s": SECRET}.get, {"cm": config}.get, {"cpu": "4"})
+    sources = Sources({"s": SECRET}.get, {"cm": config}.get, {"cpu": "4"}, claim=CLAIMS.get, claims=root.parent / "claims")
     return volumes.prepare(pod, root, sources, allowed)
 
 
@@ -72,13 +76,27 @@ def test_the_downward_api_writes_fields_as_files(tmp_path: Path) -> None:
         ({"configMap": {"name": "cm", "items": [{"key": "a.yaml", "path": "a\0b"}]}}, "names no file"),
         ({"configMap": {"name": "cm", "items": [{"key": "a.yaml", "path": "."}]}}, "names no file"),
         ({"hostPath": {"path": "/tmp/\0x"}}, "is no path"),
-        ({"persistentVolumeClaim": {"claimName": "data"}}, "persistentVolumeClaim is not on localkube; use an emptyDir"),
+        ({"persistentVolumeClaim": {"claimName": "data"}}, 'persistentvolumeclaim "data" not found'),
+        ({"persistentVolumeClaim": {"claimName": "unbound"}}, 'persistentvolumeclaim "unbound" is not bound: its events say why'),
+        ({"nfs": {"server": "s", "path": "/"}}, "nfs is not on localkube; use an emptyDir, a persistentVolumeClaim, or a hostPath"),
         ({"hostPath": {"path": "/etc"}}, "hostPath /etc is not allowed; start localkube with --allow-host-path /etc"),
     ],
 )
 def test_a_volume_that_cannot_be_had_says_why(tmp_path: Path, volume: Object, message: str) -> None:
     with pytest.raises(MountError, match=message):
         prepare(tmp_path, {"name": "v"} | volume)
+
+
+def test_a_claim_is_one_directory_for_every_pod_that_names_it(tmp_path: Path) -> None:
+    claimed = {"name": "v", "persistentVolumeClaim": {"claimName": "bound"}}
+    first, second = (prepare(tmp_path / pod, claimed)["v"] for pod in ("one", "two"))
+    assert first == second == tmp_path / "claims" / "c1"
+    assert stat.S_IMODE(first.stat().st_mode) == 0o700
+
+
+def test_an_ephemeral_claim_is_a_directory_of_the_pod(tmp_path: Path) -> None:
+    template = {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"]}}}
+    assert prepare(tmp_path, {"name": "v", "ephemeral": template})["v"] == tmp_path / "v"
 
 
 def test_a_host_path_is_allowed_below_the_given_directories_only(tmp_path: Path) -> None:

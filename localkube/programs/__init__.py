@@ -1,0 +1,1 @@
+"""Programs that stand in for what a container's image would have brought. Each runs as a file, with the standard library alone."""

@@ -1,0 +1,188 @@
+"""What a git-sync container runs on localkube: the machine's git, told by the variables that git-sync v4 knows.
+
+Understood are GITSYNC_REPO, _REF, _DEPTH, _ROOT, _LINK, _ONE_TIME, _PERIOD, _SUBMODULES, _USERNAME, _PASSWORD, _PASSWORD_FILE,
+_SSH_KEY_FILE, _SSH_KNOWN_HOSTS and _SSH_KNOWN_HOSTS_FILE. As there, each revision is a work tree of its own below the root, and the link
+moves to the newest at once. Exit codes: 0 done, 1 the repository could not be had, 2 wrong variables, 127 the machine has no git.
+"""
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+TREES = ".worktrees"
+SECONDS = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
+UNITS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
+
+HELPER = '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" "$SYNC_USERNAME" "$SYNC_PASSWORD"; }; f'
+"""Hands git the name and password from variables: on a command line everybody on the machine could read them."""
+
+
+class Failed(Exception):
+    """git could not do it; the text is its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What to fetch and where to put it. `secret` must be in no line of the log."""
+
+    repo: str
+    ref: str
+    depth: int
+    root: Path
+    link: Path
+    submodules: str
+    period: float | None
+    env: Mapping[str, str]
+    options: tuple[str, ...]
+    secret: str
+
+    def clean(self, text: str) -> str:
+        """The text without the password, nor what an address has before its @."""
+        text = re.sub(r"(://)[^/@\s]*@", r"\1", text)
+        return text.replace(self.secret, "***") if self.secret else text
+
+
+def read(given: Mapping[str, str]) -> Settings:
+    """The settings that the variables say. Ends the program, with the variable named, for those that make no sense."""
+
+    def value(name: str, default: str = "") -> str:
+        return given.get(f"GITSYNC_{name}", default)
+
+    repo, ref = value("REPO"), value("REF") or "HEAD"
+    if not repo:
+        wrong("GITSYNC_REPO is missing: it names the repository")
+    if repo.startswith("-") or ref.startswith("-"):
+        wrong("GITSYNC_REPO and GITSYNC_REF must not begin with '-'")
+    depth = value("DEPTH", "1")
+    if not depth.isdecimal():
+        wrong(f"GITSYNC_DEPTH is {depth!r}: it must be a number, 0 for the whole history")
+    root = Path(value("ROOT") or "git").absolute()
+    link = root / (value("LINK") or repo.rstrip("/").rpartition("/")[2].removesuffix(".git"))
+    submodules = value("SUBMODULES", "recursive")
+    if submodules not in ("recursive", "shallow", "off"):
+        wrong(f"GITSYNC_SUBMODULES is {submodules!r}: it must be recursive, shallow or off")
+    secret = value("PASSWORD") or _content(value("PASSWORD_FILE"), "GITSYNC_PASSWORD_FILE")
+    env, options = _credentials(value("USERNAME"), secret, given)
+    once = value("ONE_TIME", "false").lower() in ("true", "1", "t")
+    return Settings(repo, ref, int(depth), root, link, submodules, None if once else _period(value("PERIOD", "10s")), env, options, secret)
+
+
+def _period(text: str) -> float:
+    found = SECONDS.fullmatch(text)
+    if not found:
+        wrong(f"GITSYNC_PERIOD is {text!r}: it must be a duration such as 10s or 5m")
+    return max(1.0, float(found[1]) * UNITS[found[2] or ""])
+
+
+def _content(path: str, variable: str) -> str:
+    try:
+        return Path(path).read_text().rstrip("\r\n") if path else ""
+    except (OSError, UnicodeDecodeError) as error:
+        wrong(f"{variable} names {path}, which cannot be read: {getattr(error, 'strerror', None) or 'it is not text'}")
+
+
+def _credentials(username: str, secret: str, given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What git is told of who we are: its environment and its options. It never asks, for nobody would answer."""
+    env = dict(given) | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    options: tuple[str, ...] = ("-c", "credential.helper=", "-c", "core.hooksPath=/dev/null", "-c", "safe.directory=*")
+    if username or secret:
+        env |= {"SYNC_USERNAME": username, "SYNC_PASSWORD": secret}
+        options += ("-c", f"credential.helper={HELPER}")
+    key = given.get("GITSYNC_SSH_KEY_FILE", "")
+    if key and not os.access(key, os.R_OK):
+        wrong(f"GITSYNC_SSH_KEY_FILE names {key}, which cannot be read")
+    checked = given.get("GITSYNC_SSH_KNOWN_HOSTS", "true").lower() not in ("false", "0", "f")
+    hosts = given.get("GITSYNC_SSH_KNOWN_HOSTS_FILE") or str(Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh/known_hosts")
+    shell = ["ssh", "-o", "BatchMode=yes", "-o", f"StrictHostKeyChecking={'yes' if checked else 'no'}"]
+    shell += ["-o", f"UserKnownHostsFile='{hosts if checked else '/dev/null'}'"]
+    shell += ["-o", "IdentitiesOnly=yes", "-i", f"'{key}'"] if key else []
+    return env | {"GIT_SSH_COMMAND": " ".join(shell)}, options
+
+
+def wrong(text: str) -> NoReturn:
+    print(f"git-sync: {text}", file=sys.stderr)
+    sys.exit(2)
+
+
+def git(settings: Settings, *arguments: str, where: Path | None = None) -> str:
+    """Run git in the root, or in a work tree; its output. Raises Failed."""
+    command = ["git", *settings.options, "-C", str(where or settings.root), *arguments]
+    done = subprocess.run(
+        command, env=settings.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+    )
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        raise Failed(settings.clean("; ".join(said[-3:])) or f"git {arguments[0]} ended with exit code {done.returncode}")
+    return done.stdout.strip()
+
+
+def sync(settings: Settings) -> str:
+    """Fetch the revision and point the link at it; its hash. Raises Failed."""
+    settings.root.mkdir(parents=True, exist_ok=True)
+    if not (settings.root / ".git").exists():
+        git(settings, "init", "-q")
+    depth = [f"--depth={settings.depth}"] if settings.depth else []
+    git(settings, "fetch", "-q", "--no-tags", "--force", *depth, "--", settings.repo, settings.ref)
+    revision = git(settings, "rev-parse", "FETCH_HEAD^{commit}")
+    tree = settings.root / TREES / revision
+    if not (tree / ".git").exists():
+        git(settings, "worktree", "prune")
+        git(settings, "worktree", "add", "-q", "--force", "--detach", str(tree), revision)
+        _submodules(settings, tree, depth)
+    _point(settings.link, tree)
+    for old in (settings.root / TREES).iterdir():
+        if old != tree:
+            shutil.rmtree(old, ignore_errors=True)
+    return revision
+
+
+def _submodules(settings: Settings, tree: Path, depth: list[str]) -> None:
+    if settings.submodules == "off" or not (tree / ".gitmodules").exists():
+        return
+    recursive = ["--recursive"] if settings.submodules == "recursive" else []
+    git(settings, "submodule", "update", "-q", "--init", *recursive, *depth, where=tree)
+
+
+def _point(link: Path, tree: Path) -> None:
+    """Let the link name the tree, at once for whoever reads it."""
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if link.is_dir() and not link.is_symlink():
+        raise Failed(f"{link} is a directory already: the link cannot be made there")
+    fresh = link.with_name(f".{link.name}.new")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(os.path.relpath(tree, link.parent))
+    fresh.replace(link)
+
+
+def main() -> None:
+    settings = read(os.environ)
+    if shutil.which("git") is None:
+        print("git-sync: git is not on this machine, where localkube runs the commands of pods: install the package git", file=sys.stderr)
+        sys.exit(127)
+    known = ""
+    while True:
+        try:
+            revision = sync(settings)
+        except (Failed, OSError) as error:
+            print(f"git-sync: {settings.clean(settings.repo)} at {settings.ref} could not be had: {error}", file=sys.stderr, flush=True)
+            if settings.period is None or not known:
+                sys.exit(1)
+        else:
+            if revision != known:
+                print(f"git-sync: {settings.clean(settings.repo)} at {settings.ref} is {revision} in {settings.link}", flush=True)
+                known = revision
+        if settings.period is None:
+            return
+        time.sleep(settings.period)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""The remote shell of MPI on localkube: `mpi_rsh.py [OPTIONS] HOST COMMAND ...` runs a command in the worker pod that HOST names.
+
+mpirun calls it as it would call ssh. HOST is a line of the job's hostfile, whose first part is the pod's name. See `mpi_worker`.
+"""
+
+import json
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from localkube.programs.mpi_launch import MARKS
+from localkube.programs.mpi_worker import JOB, POD, address, is_same_user
+
+PATIENCE = 60.0
+"""Seconds that a worker gets to be there: it may still be starting."""
+
+PAUSE = 0.1
+FAILED = 255
+"""The exit code by which ssh says that it, and not the command, failed."""
+
+
+def split(arguments: list[str]) -> tuple[str, str]:
+    """The host and the command, behind whatever options an ssh would have taken."""
+    values = ("-o", "-l", "-p", "-i", "-F", "-E", "-J")
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("-"):
+        at += 2 if arguments[at] in values else 1
+    if at + 1 >= len(arguments):
+        sys.exit("mpi-rsh: usage: mpi_rsh.py HOST COMMAND ...")
+    return arguments[at], " ".join(arguments[at + 1 :])
+
+
+def connect(job: str, pod: str) -> socket.socket:
+    """A connection to the worker, once it listens. Ends the program when it does not within PATIENCE."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            peer.connect(address(job, pod))
+        except OSError:
+            peer.close()
+            if time.monotonic() > until:
+                why = "it is not running, or runs a command of its own instead of waiting for ranks"
+                print(f"mpi-rsh: the worker pod {pod} does not answer within {PATIENCE:g} s: {why}", file=sys.stderr)
+                sys.exit(FAILED)
+            time.sleep(PAUSE)
+            continue
+        if not is_same_user(peer):
+            print(f"mpi-rsh: the worker {pod} belongs to another user of this machine", file=sys.stderr)
+            sys.exit(FAILED)
+        return peer
+
+
+def leave_mark(pod: str) -> Path:
+    """The mark that this worker has not answered yet; only a launcher looks for it."""
+    folder = os.environ.get(MARKS)
+    mark = Path(folder or os.devnull) / f"{pod}.{os.getpid()}"
+    if folder:
+        mark.touch()
+    return mark
+
+
+def main() -> None:
+    host, command = split(sys.argv[1:])
+    pod, job = host.rpartition("@")[2].split(".")[0], os.environ.get(JOB, "")
+    if pod == os.environ.get(POD):
+        os.execv("/bin/sh", ["/bin/sh", "-c", command])  # noqa: S606 - the launcher is one of its own workers
+    with connect(job, pod) as peer:
+        mark = leave_mark(pod)
+        peer.sendall(json.dumps({"command": command}).encode() + b"\n")
+        with peer.makefile("rb") as answers:
+            line = answers.readline()
+    if not line:
+        print(f"mpi-rsh: the worker pod {pod} has ended", file=sys.stderr, flush=True)
+        sys.exit(FAILED)
+    if mark.exists():
+        mark.unlink()
+    code = int(json.loads(line)["exit"])
+    if code:
+        print(f"mpi-rsh: the command in {pod} ended with exit code {code}; its log says more", file=sys.stderr)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""The jobs in docs/frameworks.md are jobs that the operators of the embedded cluster take."""
+
+import re
+
+import pytest
+import yaml
+
+from localkube import resources, schemas
+from localkube.controllers import framework, mpi_spec
+from localkube.controllers.jax import Jax
+from localkube.controllers.pytorch import PyTorch
+from localkube.controllers.tensorflow import TensorFlow
+from localkube.controllers.xgboost import XGBoost
+from localkube.kubelet import images
+from localkube.metadata import Object
+from tests.cluster import ROOT
+
+TEXT = (ROOT / "docs/frameworks.md").read_text()
+JOBS: list[Object] = [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)]
+FRAMEWORKS: tuple[framework.Framework, ...] = (PyTorch(), TensorFlow(), XGBoost(), Jax())
+
+
+def problems(job: Object) -> list[str]:
+    if job["kind"] == "MPIJob":
+        return list(mpi_spec.problems(mpi_spec.read(job)))
+    own = next(each for each in FRAMEWORKS if each.resource.kind == job["kind"])
+    return list(framework.problems(own, framework.read(own, job)))
+
+
+def test_there_is_an_example_of_every_kind() -> None:
+    assert {job["kind"] for job in JOBS} == {"PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "MPIJob"}
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job["metadata"]["name"])
+def test_an_example_is_a_job(job: Object) -> None:
+    resource = resources.by_kind(job["apiVersion"], job["kind"])
+    assert resource is not None
+    schema = schemas.load(resource.schema)
+    assert schema.prune(job) == []
+    assert schema.validate(job) == []
+    assert problems(job) == []
+    for image in re.findall(r"'image': '([^']+)'", str(job)):
+        assert image in images.catalog()
