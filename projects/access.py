@@ -1,62 +1,134 @@
-"""The one door: what is not yours is not there (404), what you see but may not change is refused (403, with who can)."""
+"""The one door: what is not yours is not there (404), what you see but may not change is refused (403, with why and who can help)."""
 
-from enum import Enum
+from collections.abc import Sequence
+from functools import cached_property
 
 from django.db import models
 from django.http import Http404
+from django.urls import reverse
+from django.utils.http import urlencode
 
 from console.errors import NotAllowed
-from projects.models import Membership, Project, Role, User
+from projects.models import AccessRule, Department, Project, User
+from projects.permissions import ROLES, SYSTEM, TENANT_ONLY, Entity, Permission, Verb, permitting
+from projects.rights import view
+from projects.scopes import TENANT, Level, Scope, of_cluster, of_department
+
+MOST_NAMED = 3
 
 
-class Action(Enum):
-    """What somebody may do in a project; the value says it in words."""
-
-    VIEW = "look at its workloads"
-    SUBMIT = "launch, stop, run and delete its workloads"
-    MANAGE = "manage its people, service accounts and assets"
+def may(user: User, verb: Verb, entity: Entity, scope: Scope = TENANT) -> bool:
+    """Whether the user may do this in the scope."""
+    return user.rights.may(Permission(entity, verb), scope)
 
 
-ALLOWED: dict[str, frozenset[Action]] = {
-    Role.VIEWER: frozenset({Action.VIEW}),
-    Role.MEMBER: frozenset({Action.VIEW, Action.SUBMIT}),
-    Role.ADMINISTRATOR: frozenset(Action),
-}
-
-
-def role_in(user: User, project_id: int) -> str:
-    """The user's role in a project, "" for none; an administrator of the installation is one everywhere."""
-    if user.is_superuser:
-        return Role.ADMINISTRATOR
-    return Membership.objects.filter(user=user, project_id=project_id).values_list("role", flat=True).first() or ""
-
-
-def may(user: User, action: Action, project_id: int) -> bool:
-    """Whether the user may do this in the project."""
-    return action in ALLOWED.get(role_in(user, project_id), frozenset())
-
-
-def require(user: User, action: Action, project_id: int) -> None:
-    """Raises Http404 where the user has no role in the project, and NotAllowed where the role does not go that far."""
-    role = role_in(user, project_id)
-    if not role:
+def require(user: User, verb: Verb, entity: Entity, scope: Scope = TENANT) -> None:
+    """Raises Http404 where the user sees nothing of the entity in the scope, and NotAllowed where they see it and may not do this."""
+    permission = Permission(entity, verb)
+    if user.rights.may(permission, scope):
+        return
+    if scope.level is not Level.TENANT and not sees(user, entity, scope):
         raise Http404("There is nothing here that you may see.")
-    if action not in ALLOWED[role]:
-        enough = " or ".join(each.label.lower() for each in Role if action in ALLOWED[each])
-        raise NotAllowed(
-            f"You are a {Role(role).label.lower()} of this project. To {action.value} one must be its {enough}: ask its administrator."
-        )
+    raise NotAllowed(refusal(user, permission, scope), why=why(permission, scope))
 
 
-def administrator(user: User) -> None:
-    """Raises NotAllowed for anybody but an administrator of the installation."""
-    if not user.is_superuser:
-        raise NotAllowed("Only an administrator of Muster may do this. Ask one of them.")
+def anywhere(user: User, verb: Verb, entity: Entity) -> None:
+    """Raises NotAllowed where the user may do this in no scope at all: for the page that asks which scope it shall be."""
+    permission = Permission(entity, verb)
+    if not user.rights.anywhere(permission):
+        raise NotAllowed(refusal(user, permission, TENANT), why=why(permission, TENANT))
 
 
-def actionable(user: User, action: Action) -> models.QuerySet[Project]:
+def actionable(user: User, verb: Verb, entity: Entity) -> models.QuerySet[Project]:
     """The projects in which the user may do this."""
-    if user.is_superuser:
-        return Project.objects.all()
-    roles = [role for role, actions in ALLOWED.items() if action in actions]
-    return Project.objects.filter(memberships__user=user, memberships__role__in=roles)
+    found: models.QuerySet[Project] = Project.objects.where(user, Permission(entity, verb))
+    return found
+
+
+def why(permission: Permission, scope: Scope) -> str:
+    """The address of the page that says why one may, or may not."""
+    return f"{reverse('why')}?{urlencode({'permission': str(permission), 'scope': str(scope)})}"
+
+
+def refusal(user: User, permission: Permission, scope: Scope) -> str:
+    """Why not, in words: see `Refusal`."""
+    return Refusal(user, scope).text(permission)
+
+
+class Refusal:
+    """Why somebody may not do something in a scope: what is missing, what they are there, which role has it, who can give it.
+
+    For several permissions it asks the database once.
+    """
+
+    def __init__(self, user: User, scope: Scope) -> None:
+        self.user = user
+        self.scope = scope
+
+    def text(self, permission: Permission) -> str:
+        have = f"You are {listed(self.roles, 'and')} there" if self.roles else "You have no role there"
+        enough = [role.label for role in permitting(permission) if not role.tenant_only or permission.entity in TENANT_ONLY]
+        wanted = listed(enough[:MOST_NAMED], "or") or ROLES[SYSTEM].label
+        ask = listed(self.givers, "or") or "a system administrator"
+        return f"You may not {permission.words} in {self.where}. {have}; it takes {wanted}. Ask {ask}."
+
+    @cached_property
+    def roles(self) -> Sequence[str]:
+        """What the user is in the scope."""
+        rules = AccessRule.objects.of(self.user).select_related("custom_role")
+        return sorted({rule.role_label for rule in rules if rule.scope in self.around})
+
+    @cached_property
+    def givers(self) -> Sequence[str]:
+        """Some who can give a role in the scope, those nearest to it first."""
+        able = [key for key, role in ROLES.items() if role.permits(Permission(Entity.ACCESS_RULES, Verb.CREATE))]
+        near = models.Q()
+        for scope in self.around:
+            near |= models.Q(**scope.columns)
+        rules = AccessRule.objects.filter(near, role__in=able, user__is_active=True, user__is_service=False)
+        order = models.F("project").desc(nulls_last=True), models.F("department").desc(nulls_last=True), "user__username"
+        names = list(rules.order_by(*order).values_list("user__username", flat=True)[: 4 * MOST_NAMED])
+        names += User.objects.filter(is_superuser=True, is_active=True).order_by("username").values_list("username", flat=True)[:MOST_NAMED]
+        return list(dict.fromkeys(names))[:MOST_NAMED]
+
+    @cached_property
+    def _project(self) -> Project | None:
+        return Project.objects.filter(pk=_key(self.scope)).first() if self.scope.level is Level.PROJECT else None
+
+    @cached_property
+    def around(self) -> Sequence[Scope]:
+        """The scope and those above it."""
+        if self._project is None:
+            return list({self.scope, TENANT})
+        return [self.scope, of_department(self._project.department_id), of_cluster(self._project.cluster_id), TENANT]
+
+    @cached_property
+    def where(self) -> str:
+        """The scope in words."""
+        if self._project is not None:
+            return f"project {self._project.name}"
+        if self.scope.level is Level.DEPARTMENT:
+            return f"department {Department.objects.values_list('name', flat=True).filter(pk=_key(self.scope)).first()}"
+        return "Muster as a whole" if self.scope.level is Level.TENANT else "this cluster"
+
+
+def sees(user: User, entity: Entity, scope: Scope) -> bool:
+    """Whether they may view it there, or something that lies in it."""
+    seen = view(entity)
+    if user.rights.may(seen, scope):
+        return True
+    if scope.level is Level.PROJECT:
+        return user.rights.may(view(Entity.PROJECTS), scope)
+    places = user.rights.places(seen)
+    return scope.id in {place.cluster if scope.level is Level.CLUSTER else place.department for place in places}
+
+
+def _key(scope: Scope) -> int:
+    """The id of a project or a department."""
+    assert isinstance(scope.id, int)
+    return scope.id
+
+
+def listed(names: Sequence[str], word: str) -> str:
+    """As in a sentence: "one, two and three"."""
+    return f" {word} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

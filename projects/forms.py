@@ -6,7 +6,9 @@ from django import forms
 from django.contrib.auth import password_validation
 from django.core.validators import RegexValidator
 
-from projects.models import Role, User
+from projects.actions import LIVES
+from projects.models import CustomRole, User
+from projects.permissions import L2, ROLES
 
 USER_NAME = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9@.+_-]*$", "Use letters, digits and @ . + - _, and start with a letter or a digit.")
 
@@ -73,7 +75,14 @@ class UserForm(forms.Form):
         help_text="What they sign in with.",
     )
     email = forms.EmailField(label="Email address", required=False)
-    is_superuser = forms.BooleanField(label="Administrator of Muster", required=False, help_text="May do everything in every project.")
+    is_superuser = forms.BooleanField(
+        label="System administrator", required=False, help_text="May do everything everywhere, by an access rule that can be taken away."
+    )
+
+    def __init__(self, *args: Any, may_put_in_charge: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not may_put_in_charge:
+            del self.fields["is_superuser"]
 
     def clean_username(self) -> str:
         name: str = self.cleaned_data["username"]
@@ -83,10 +92,21 @@ class UserForm(forms.Form):
         return name
 
 
+MOST_CUSTOM = 200
+"""Custom roles that a list offers, by name."""
+
+
+def role_choices(*, everywhere: bool = False) -> list[tuple[str, str]]:
+    """The roles that can be given in one scope, and the custom ones; those that are given `everywhere` only where that is asked for."""
+    custom = CustomRole.objects.order_by("name").values_list("pk", "name")[:MOST_CUSTOM]
+    fixed = [(key, role.label) for key, role in ROLES.items() if everywhere or not role.tenant_only]
+    return [*fixed, *((f"custom:{pk}", name) for pk, name in custom)]
+
+
 class RoleForm(forms.Form):
     """Which role somebody has in a project from now on."""
 
-    role = forms.ChoiceField(choices=Role.choices)
+    role = forms.ChoiceField(choices=role_choices)
 
 
 class PersonForm(RoleForm):
@@ -111,4 +131,5 @@ class ServiceAccountForm(forms.Form):
     name = forms.CharField(
         max_length=40, help_text="What it is for, e.g. nightly-training.", widget=forms.TextInput({"autocomplete": "off"})
     )
-    role = forms.ChoiceField(choices=Role.choices, initial=Role.MEMBER, help_text="A member launches and stops workloads; a viewer reads.")
+    role = forms.ChoiceField(choices=role_choices, initial=L2, help_text="A researcher launches and stops workloads; a viewer reads.")
+    expires = forms.ChoiceField(choices=list(LIVES.items()), required=False)

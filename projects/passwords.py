@@ -1,4 +1,4 @@
-"""A temporary password opens one page only: the one where it is changed."""
+"""A temporary password opens one page only: the one where it is changed. So it is with a second factor that is asked of everybody."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,19 +8,35 @@ from django.shortcuts import redirect
 from django.utils.deprecation import MiddlewareMixin
 
 from console.errors import UserError, refused
+from projects import second_factor, sessions
 
 _OPEN = frozenset({"account", "sign-in", "sign-out", "healthz", "readyz"})
+_SETTING_UP = "second-factor"
 
 
 class ChangeFirst(MiddlewareMixin):
-    """Who has to change their password is sent to do so from every page but the way out."""
+    """Who has to change their password, or to set up a second factor, is sent to do so from every page but the way out."""
 
     def process_view(self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any) -> HttpResponse | None:
         match = request.resolver_match
-        if not getattr(view, "login_required", True) or (match is not None and match.url_name in _OPEN) or request.path.startswith("/api/"):
+        if not getattr(view, "login_required", True) or request.path.startswith("/api/"):
             return None
-        if not getattr(request.user, "must_change_password", False):
+        # An administrator looks as somebody else: what that person has to do first is not theirs, nor is the session that person's.
+        if hasattr(request, "looker"):
             return None
-        if request.method != "GET" or getattr(request, "htmx", None):
-            return refused(request, UserError("Your password is a temporary one. Choose your own on the account page first.", status=403))
-        return redirect("account")
+        sessions.touch(request)
+        name = match.url_name if match is not None else ""
+        # Who looks as another sees what that one will see, and can set up nothing for them.
+        if name in _OPEN or hasattr(request, "looker"):
+            return None
+        if getattr(request.user, "must_change_password", False):
+            return _first(request, "Your password is a temporary one. Choose your own on the account page first.")
+        if name != _SETTING_UP and second_factor.is_missing(request.user):
+            return _first(request, "Everybody needs a second factor here. Set up yours on the account page first.")
+        return None
+
+
+def _first(request: HttpRequest, text: str) -> HttpResponse:
+    if request.method != "GET" or getattr(request, "htmx", None):
+        return refused(request, UserError(text, status=403))
+    return redirect("account")

@@ -2,70 +2,107 @@
 
 import secrets
 
-from django.db import transaction
+from django.apps import apps
+from django.db import models, transaction
 
 from console.errors import Clash, UserError
-from projects import access
-from projects.access import Action
-from projects.models import Membership, Project, User
+from projects import access, audit, granting, sessions
+from projects.audit import Event
+from projects.models import AccessRule, Project, User
+from projects.permissions import SYSTEM, Entity, Verb
+from projects.scopes import TENANT, of_project
 
 _LETTERS = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 """Without those that look like others: a temporary password is read out and typed."""
 
 
-def create_user(user: User, by: User) -> str:
-    """Save a new local user with a temporary password, which is told here only and has to be changed at the first sign-in."""
-    access.administrator(by)
-    return _give_password(user)
+def everybody() -> "models.QuerySet[User]":
+    """Who can sign in, with `is_sso`: whether they have an identity at the single sign-on, where that is installed."""
+    identity: models.Exists | models.Value = models.Value(False)
+    if apps.is_installed("allauth.socialaccount"):
+        identity = models.Exists(apps.get_model("socialaccount", "SocialAccount").objects.filter(user=models.OuterRef("pk")))
+    return User.objects.filter(is_service=False).annotate(is_sso=identity)
+
+
+def create_user(user: User, by: User, *, in_charge: bool = False) -> str:
+    """Save a new local user with a temporary password, which is told here only and has to be changed at the first sign-in.
+
+    Raises NotAllowed for who may not, and for one who makes a system administrator (`in_charge`) without being one.
+    """
+    access.require(by, Verb.CREATE, Entity.USERS, TENANT)
+    with transaction.atomic():
+        password = _give_password(user)
+        audit.record(Event.CREATE, "user", by=by, id=user.pk, name=user.username, after={"email": user.email})
+        if in_charge:
+            granting.give(SYSTEM, to=user, scope=TENANT, by=by)
+    return password
 
 
 def reset_password(user: User, by: User) -> str:
-    """A new temporary password, told here only. The user's sessions end, as the old password does."""
-    access.administrator(by)
+    """A new temporary password, told here only. The user's sessions end, as the old password does.
+
+    Raises NotAllowed also for who may not do all that the user may: with the password they would.
+    """
+    access.require(by, Verb.EDIT, Entity.USERS, TENANT)
     if user.is_service:
-        raise UserError("This is a service account; it has no password. Its project's page makes a new secret for it.")
-    return _give_password(user)
+        raise UserError("This is a service account; it has no password. The page of service accounts makes a new secret for it.")
+    if not user.has_usable_password():
+        raise UserError(f"{user} comes by single sign-on and has no password here. It is reset there.")
+    granting.require_not_above(user, by)
+    with transaction.atomic():
+        password = _give_password(user)
+        sessions.end_all(user)
+        audit.record(Event.SECRET, "user", by=by, id=user.pk, name=user.username, after={"password": "changed"})
+    return password
 
 
 def change_password(user: User, password: str) -> None:
     """The user's own choice. Their sessions elsewhere end."""
     user.set_password(password)
     user.must_change_password = False
-    user.save(update_fields=["password", "must_change_password"])
+    with transaction.atomic():
+        user.save(update_fields=["password", "must_change_password"])
+        audit.record(Event.SECRET, "user", by=user, id=user.pk, name=user.username, after={"password": "changed"})
 
 
 def set_active(user: User, active: bool, by: User) -> None:
-    """Let a user in, or keep them out, from now on. Raises UserError where nobody would be left in charge."""
-    access.administrator(by)
+    """Let a user in, or keep them out, from now on. Their access keys and tokens end with them.
+
+    Raises UserError where nobody would be left in charge, NotAllowed for who may not do all that the user may.
+    """
+    access.require(by, Verb.EDIT, Entity.USERS, TENANT)
+    granting.require_not_above(user, by)
     with transaction.atomic():
-        in_charge = list(User.objects.select_for_update().filter(is_superuser=True, is_active=True).values_list("pk", flat=True))
         if not active and user == by:
             raise UserError("You cannot deactivate yourself. Ask another administrator to do it.")
-        if not active and in_charge == [user.pk]:
+        if not active and not granting.others_in_charge(user):
             raise UserError("This is the only administrator. Make somebody else one first.")
+        before = user.is_active
         user.is_active = active
         user.save(update_fields=["is_active"])
+        if not active:
+            sessions.end_all(user)
+        audit.record(Event.UPDATE, "user", by=by, id=user.pk, name=user.username, before={"active": before}, after={"active": active})
 
 
 def give_role(project: Project, user: User, role: str, by: User) -> None:
     """Somebody new in a project. Raises Clash for one who has a role there already."""
-    access.require(by, Action.MANAGE, project.pk)
-    made = Membership.objects.get_or_create(project=project, user=user, defaults={"role": role})[1]
-    if not made:
+    access.require(by, Verb.CREATE, Entity.ACCESS_RULES, of_project(project))
+    if AccessRule.objects.filter(project=project, user=user).exists():
         raise Clash(f"{user} has a role in this project already. Change it in the list.", field="username")
+    granting.give(role, to=user, scope=of_project(project), by=by)
 
 
-def change_role(membership: Membership, role: str, by: User) -> None:
-    """Another role in the same project."""
-    access.require(by, Action.MANAGE, membership.project_id)
-    membership.role = role
-    membership.save(update_fields=["role"])
+def change_role(rule: AccessRule, role: str, by: User) -> AccessRule:
+    """Another role in the same scope: a new rule in the place of this one."""
+    with transaction.atomic():
+        granting.take(rule, by)
+        return granting.give(role, to=rule.subject, scope=rule.scope, by=by)
 
 
-def take_role(membership: Membership, by: User) -> None:
+def take_role(rule: AccessRule, by: User) -> None:
     """The project is not there for them any more. Their workloads stay with the project."""
-    access.require(by, Action.MANAGE, membership.project_id)
-    membership.delete()
+    granting.take(rule, by)
 
 
 def _give_password(user: User) -> str:

@@ -1,39 +1,111 @@
-"""What a person sees: `visible_to` is the only way to the rows of a project."""
+"""What a person sees: `visible_to` is the only way to rows that belong to somebody."""
 
 from typing import TYPE_CHECKING, Any, Self
 
 from django.db import models
 
+from projects.permissions import Entity
+from projects.rights import view
+from projects.scopes import Level, Scope
+
 if TYPE_CHECKING:
-    from projects.models import User
+    from projects.models import Project, User
+    from projects.permissions import Permission
 
 
 def visible_projects(user: "User") -> frozenset[int] | None:
-    """The ids of the projects that a user sees; None means every one."""
-    if user.is_superuser:
-        return None
-    return frozenset(user.memberships.values_list("project_id", flat=True))
+    """The ids of the projects whose workloads a user sees; None means every one."""
+    return user.rights.projects(view(Entity.WORKLOADS))
 
 
 class ProjectQuerySet(models.QuerySet[Any]):
+    def there(self) -> Self:
+        """Those that have not left."""
+        return self.filter(left_at=None)
+
+    def leaving(self) -> Self:
+        """Those that have left and are still somewhere in their cluster."""
+        return self.filter(left_at__isnull=False, removed_at=None)
+
     def visible_to(self, user: "User") -> Self:
-        """The projects in which the user has a role; all of them for an administrator."""
-        return self if user.is_superuser else self.filter(memberships__user=user)
+        """The projects that the user may view. Those that have left are nobody's."""
+        return self.where(user, view(Entity.PROJECTS))
+
+    def where(self, user: "User", permission: "Permission") -> Self:
+        """The projects in which this is permitted to the user."""
+        ids = user.rights.projects(permission)
+        return self.there() if ids is None else self.there().filter(pk__in=ids)
+
+
+class DepartmentQuerySet(models.QuerySet[Any]):
+    def there(self) -> Self:
+        """Those that have not left."""
+        return self.filter(left_at=None)
+
+    def visible_to(self, user: "User") -> Self:
+        """The departments that the user may view. Those that have left are nobody's."""
+        where = user.rights.where(view(Entity.DEPARTMENTS))
+        return self.there() if where.tenant else self.there().filter(pk__in=where.departments)
 
 
 class InProject(models.QuerySet[Any]):
-    """Rows that belong to one project, by their field `project`."""
+    """Workloads: rows that belong to one project, by their field `project`."""
 
     def visible_to(self, user: "User") -> Self:
-        """Those of the projects in which the user has a role."""
-        return self if user.is_superuser else self.filter(project__in=user.memberships.values("project_id"))
+        """Those of the projects whose workloads the user may view."""
+        ids = visible_projects(user)
+        return self if ids is None else self.filter(project__in=ids)
 
 
-class InProjectOrAll(models.QuerySet[Any]):
-    """Rows that belong to one project or, where `project` is null, to everybody."""
+class ScopedQuerySet(models.QuerySet[Any]):
+    """Rows that belong to a scope (`projects.scopes.Scoped`); the model's `entity` says which permission shows them."""
 
     def visible_to(self, user: "User") -> Self:
-        """Everybody's, and those of the projects in which the user has a role."""
-        if user.is_superuser:
+        """Those whose scope the user may view, and those above a project that they may view: what belongs there is for use there."""
+        permission = view(self.model.entity)
+        where = user.rights.where(permission)
+        if where.tenant:
             return self
-        return self.filter(models.Q(project=None) | models.Q(project__in=user.memberships.values("project_id")))
+        if not where.is_anywhere:
+            return self.none()
+        places = user.rights.places(permission)
+        return self.filter(
+            models.Q(cluster=None, department=None, project=None)
+            | models.Q(cluster__in=where.clusters | {place.cluster for place in places})
+            | models.Q(department__in=where.departments | {place.department for place in places})
+            | models.Q(project__in=[place.project for place in places])
+        )
+
+    def within(self, project: "Project") -> Self:
+        """Those that are for use in a project: its own, and those of its department, its cluster and the tenant."""
+        return self.filter(
+            models.Q(cluster=None, department=None, project=None)
+            | models.Q(cluster=project.cluster_id)
+            | models.Q(department=project.department_id)
+            | models.Q(project=project.pk)
+        )
+
+    def with_scope(self) -> Self:
+        """With what their scopes are called, and without a cluster's credentials."""
+        return self.select_related("project", "department", "cluster").defer("cluster__kubeconfig", "cluster__permissions")
+
+    def at(self, scope: Scope) -> Self:
+        """Those of exactly this scope."""
+        if scope.level is Level.TENANT:
+            return self.filter(cluster=None, department=None, project=None)
+        return self.filter(**{f"{scope.level}_id": scope.id})
+
+
+class GovernedQuerySet(ScopedQuerySet):
+    """Rows that are managed and not used (access rules, service accounts): what belongs above a scope is not shown in it."""
+
+    def visible_to(self, user: "User") -> Self:
+        """Those of the scopes in which the user may view them."""
+        permission = view(self.model.entity)
+        where = user.rights.where(permission)
+        if where.tenant:
+            return self
+        if not where.is_anywhere:
+            return self.none()
+        below = models.Q(cluster__in=where.clusters) | models.Q(department__in=where.departments)
+        return self.filter(below | models.Q(project__in=user.rights.projects(permission) or ()))

@@ -24,8 +24,12 @@ FREE_FOR_ADDRESS = 100
 """Failures of one address with any names."""
 LONGEST_WAIT = 300
 """Seconds between two attempts at most."""
+EVERYWHERE = "*"
+"""In place of an address: attempts from all of them are counted together, for a code that is short enough to be guessed from many."""
 FORGET = timedelta(hours=1)
 """Failures count until so long after the last one."""
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class TooMany(UserError):
@@ -39,24 +43,31 @@ class TooMany(UserError):
         self.wait = wait
 
 
-def address_of(request: HttpRequest) -> str:
-    """Where a request comes from: an IPv4 address, or the /64 network of an IPv6 one, of which one person has many addresses."""
+def ip_of(request: HttpRequest) -> Address | None:
+    """The address that a request comes from; None where that cannot be known."""
     told = str(request.META.get("REMOTE_ADDR", ""))
     if settings.OPTIONS.behind_proxy:
         # The proxy appends the address it saw; what stands before that is the client's own claim.
         told = str(request.META.get("HTTP_X_FORWARDED_FOR", told)).rpartition(",")[2].strip()
     try:
-        address = ipaddress.ip_address(told)
+        address = ipaddress.ip_address(told.partition("%")[0])
     except ValueError:
-        return "unknown"
+        return None
     # A socket for both kinds shows IPv4 addresses so; all of them lie in one /64 network.
-    address = getattr(address, "ipv4_mapped", None) or address
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def address_of(request: HttpRequest) -> str:
+    """Where a request comes from: an IPv4 address, or the /64 network of an IPv6 one, of which one person has many addresses."""
+    address = ip_of(request)
+    if address is None:
+        return "unknown"
     return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
 
 
 def attempt(name: str, address: str, *, free: int = FREE_FOR_PERSON) -> None:
     """Call before a password is checked. It counts as failed until `succeeded` is called. Raises TooMany, which counts for nothing."""
-    limits = {_key(name, address): free, _key(address): FREE_FOR_ADDRESS}
+    limits = {_key(name, address): free} | ({} if address == EVERYWHERE else {_key(address): FREE_FOR_ADDRESS})
     now = timezone.now()
     with transaction.atomic():
         FailedSignIns.objects.filter(last_at__lt=now - FORGET).delete()
@@ -72,7 +83,8 @@ def attempt(name: str, address: str, *, free: int = FREE_FOR_PERSON) -> None:
 def succeeded(name: str, address: str) -> None:
     """The password was right: the name's failures at this address are forgotten, and the attempt is not held against the address."""
     FailedSignIns.objects.filter(key=_key(name, address)).delete()
-    FailedSignIns.objects.filter(key=_key(address), failures__gt=0).update(failures=models.F("failures") - 1)
+    if address != EVERYWHERE:
+        FailedSignIns.objects.filter(key=_key(address), failures__gt=0).update(failures=models.F("failures") - 1)
 
 
 def _wait(beyond: int) -> int:

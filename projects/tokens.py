@@ -12,25 +12,32 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from projects.models import ServiceAccount, User
+from projects import addresses
+from projects.models import PersonalKey, ServiceAccount, User
 
 ALGORITHM = "HS256"
 LONGEST = 4096
 NOT_GOOD = "The access token is not valid, or not any more. Get a new one from POST /api/v1/token."
 
 
-def issue(user: User) -> tuple[str, int]:
-    """A token for a user, and the seconds it is good for.
+def issue(user: User, key: PersonalKey | None = None) -> tuple[str, int]:
+    """A token for a user, and the seconds it is good for: until the personal key, or the service account, it was got with expires.
 
     Its claims are digits and hexadecimal letters only: some clients decode them with the standard base64 alphabet, and so may.
     """
     now, life = int(time.time()), settings.OPTIONS.token_seconds
-    claims = {"sub": str(user.pk), "iat": now, "exp": now + life, "bound": _fingerprint(user)}
-    return jwt.encode(claims, _key(), ALGORITHM), life
+    way_in = key or _account(user)
+    if way_in is not None and way_in.expires_at is not None:
+        life = max(0, min(life, int(way_in.expires_at.timestamp()) - now))
+    claims = {"sub": str(user.pk), "iat": now, "exp": now + life, "bound": _fingerprint(user, key)}
+    return jwt.encode(claims if key is None else claims | {"key": str(key.pk)}, _key(), ALGORITHM), life
 
 
 def user_of(token: str) -> User:
-    """Whose token it is. Raises AuthenticationFailed for one that is forged, expired, or made void by a new password or secret."""
+    """Whose token it is; `personal_key` of the user is the key it was got with, if it was one.
+
+    Raises AuthenticationFailed for one that is forged, expired, or made void by a new password or secret, or by a key that is gone.
+    """
     try:
         claims = jwt.decode(token, _key(), [ALGORITHM], options={"require": ["sub", "exp", "bound"]})
     except jwt.ExpiredSignatureError:
@@ -38,8 +45,13 @@ def user_of(token: str) -> User:
     except jwt.InvalidTokenError:
         raise AuthenticationFailed(NOT_GOOD) from None
     user = User.objects.select_related("service_account").filter(pk=int(claims["sub"]), is_active=True).first()
-    if user is None or not constant_time_compare(str(claims["bound"]), _fingerprint(user)):
+    key = PersonalKey.objects.filter(pk=int(claims["key"]), user=user).first() if user is not None and "key" in claims else None
+    if user is None or ("key" in claims and key is None) or not constant_time_compare(str(claims["bound"]), _fingerprint(user, key)):
         raise AuthenticationFailed(NOT_GOOD)
+    way_in = key or _account(user)
+    if way_in is not None and way_in.is_expired:
+        raise AuthenticationFailed(f"{way_in.name} has expired, and its tokens with it. Make a new one.")
+    user.personal_key = key
     return user
 
 
@@ -52,7 +64,9 @@ class BearerToken(BaseAuthentication):
             return None
         if len(token) > LONGEST or not token.isascii():
             raise AuthenticationFailed(NOT_GOOD)
-        return user_of(token.decode("ascii").strip()), None
+        user = user_of(token.decode("ascii").strip())
+        addresses.token_used(user)
+        return user, None
 
     def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="Muster"'
@@ -68,10 +82,17 @@ class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-unty
         return {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "A token from POST /api/v1/token."}
 
 
-def _fingerprint(user: User) -> str:
-    """Changes with the password, and with the secret of a service account."""
-    account: ServiceAccount | None = getattr(user, "service_account", None)
+def _fingerprint(user: User, key: PersonalKey | None) -> str:
+    """Changes with what the token was got with: the secret of a personal key, or the password and the secret of a service account."""
+    if key is not None:
+        return salted_hmac("muster.tokens.bound.key", f"{key.client_id}\n{key.secret_hash}").hexdigest()
+    account = _account(user)
     return salted_hmac("muster.tokens.bound", f"{user.password}\n{account.secret_hash if account else ''}").hexdigest()
+
+
+def _account(user: User) -> ServiceAccount | None:
+    found: ServiceAccount | None = getattr(user, "service_account", None)
+    return found
 
 
 def _key() -> bytes:

@@ -2,12 +2,43 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from projects.views import account, projects, roles, signing, users
+from projects.views import (
+    account,
+    audit,
+    custom_roles,
+    departments,
+    factors,
+    keys,
+    looking,
+    project_table,
+    projects,
+    roles,
+    rules,
+    service_accounts,
+    sessions,
+    settings,
+    sign_on,
+    signing,
+    users,
+    why,
+)
 
 signing_in = [
     path("sign-in", signing.sign_in, name="sign-in"),
+    path("sign-in/code", signing.code, name="sign-in-code"),
+    path("sign-on", sign_on.start, name="sign-on"),
+    path("sign-on/callback", sign_on.callback, name="sign-on-callback"),
     path("sign-out", signing.sign_out, name="sign-out"),
     path("account", account.account, name="account"),
+    path("account/second-factor", factors.set_up, name="second-factor"),
+    path("account/second-factor/remove", factors.remove, name="second-factor-remove"),
+    path("account/second-factor/codes", factors.codes, name="second-factor-codes"),
+    path("account/sign-on/connect", sign_on.connect, name="sign-on-connect"),
+    path("account/sign-on/disconnect", sign_on.disconnect, name="sign-on-disconnect"),
+    path("account/sessions/end", sessions.end_others, name="sessions-end-others"),
+    path("account/sessions/<int:pk>/end", sessions.end, name="session-end"),
+    path("settings", settings.overview, name="settings"),
+    path("settings/sign-on/test", settings.try_sign_on, name="sign-on-test"),
 ]
 
 everybody = [
@@ -15,10 +46,17 @@ everybody = [
     path("users/new", users.user_new, name="user-new"),
     path("users/<int:pk>/reset", users.user_reset, name="user-reset"),
     path("users/<int:pk>/active", users.user_active, name="user-active"),
+    path("users/<int:pk>/second-factor/reset", factors.reset, name="user-second-factor-reset"),
+    path("users/<int:pk>/sessions/end", sessions.end_of, name="user-sessions-end"),
 ]
 
 of_projects = [
-    path("projects", projects.projects, name="projects"),
+    path("departments", departments.departments_table, name="departments"),
+    path("departments/new", departments.department_new, name="department-new"),
+    path("departments/<int:pk>", departments.department, name="department"),
+    path("departments/<int:pk>/edit", departments.department_edit, name="department-edit"),
+    path("departments/<int:pk>/delete", departments.department_delete, name="department-delete"),
+    path("projects", project_table.projects, name="projects"),
     path("projects/<int:pk>", projects.project, name="project"),
     path("projects/<int:pk>/people", roles.person_add, name="person-add"),
     path("projects/<int:pk>/people/<int:membership>/role", roles.person_role, name="person-role"),
@@ -28,4 +66,30 @@ of_projects = [
     path("projects/<int:pk>/service-accounts/<int:account>/delete", roles.account_delete, name="service-account-delete"),
 ]
 
-urlpatterns: list[URLPattern | URLResolver] = [*signing_in, *everybody, *of_projects]
+auditing = [
+    path("audit", audit.audit, name="audit"),
+    path("audit/export", audit.export, name="audit-export"),
+    path("audit/<int:pk>", audit.entry, name="audit-entry"),
+]
+
+accessing = [
+    path("access-rules", rules.rules, name="access-rules"),
+    path("access-rules/new", rules.rule_new, name="access-rule-new"),
+    path("access-rules/<int:pk>/delete", rules.rule_delete, name="access-rule-delete"),
+    path("roles", custom_roles.roles, name="roles"),
+    path("roles/new", custom_roles.role_new, name="role-new"),
+    path("roles/<int:pk>/edit", custom_roles.role_edit, name="role-edit"),
+    path("roles/<int:pk>/delete", custom_roles.role_delete, name="role-delete"),
+    path("service-accounts", service_accounts.accounts, name="accounts"),
+    path("service-accounts/new", service_accounts.account_new, name="account-new"),
+    path("service-accounts/<int:pk>/secret", service_accounts.account_secret, name="account-secret"),
+    path("service-accounts/<int:pk>/delete", service_accounts.account_delete, name="account-delete"),
+    path("account/keys/new", keys.key_new, name="key-new"),
+    path("account/keys/<int:pk>/secret", keys.key_secret, name="key-secret"),
+    path("account/keys/<int:pk>/delete", keys.key_delete, name="key-delete"),
+    path("why", why.page, name="why"),
+    path("users/<int:pk>/look-as", looking.look_as, name="look-as"),
+    path("look-as/end", looking.look_as_end, name="look-as-end"),
+]
+
+urlpatterns: list[URLPattern | URLResolver] = [*signing_in, *everybody, *of_projects, *auditing, *accessing]

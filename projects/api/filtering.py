@@ -14,7 +14,7 @@ from projects.api.base import Asked, a_moment
 
 Rows = TypeVar("Rows", bound=models.QuerySet[Any])
 
-_CONDITION = re.compile(r"\s*([A-Za-z][A-Za-z0-9]*)\s*(==|!=|<=|>=|=@|!@|=\^|=\$)(.*)", re.DOTALL)
+_CONDITION = re.compile(r"\s*([A-Za-z][A-Za-z0-9_]*)\s*(==|!=|<=|>=|=@|!@|=\^|=\$)(.*)", re.DOTALL)
 _LOOKUPS = {
     "==": "exact",
     "!=": "exact",

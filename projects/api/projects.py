@@ -1,4 +1,4 @@
-"""`GET /api/v1/org-unit/projects`: where workloads can be submitted."""
+"""`GET /api/v1/org-unit/projects`: where workloads can be submitted. Making and changing them is done a floor above."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from projects.api import filtering, schemas
+from projects.api import filtering, quotas, schemas
 from projects.api.base import ApiView, Asked, listed
 from projects.models import Project
 
@@ -31,7 +31,7 @@ class ProjectsView(ApiView):
     )
     def get(self, request: Request) -> Response:
         asked = Asked(request)
-        projects = Project.objects.visible_to(self.user).select_related("department")
+        projects = Project.objects.visible_to(self.user).select_related("department").prefetch_related("node_pools")
         projects = filtering.narrowed(projects, asked, FIELDS)
         if search := asked.text("search"):
             projects = projects.filter(Q(name__icontains=search) | Q(department__name__icontains=search))
@@ -41,7 +41,6 @@ class ProjectsView(ApiView):
 
 def shown(project: Project) -> dict[str, Any]:
     """A project as the API has it; its id is text."""
-    quota = None if project.gpu_quota is None else float(project.gpu_quota)
     return {
         "id": str(project.pk),
         "name": project.name,
@@ -53,5 +52,11 @@ def shown(project: Project) -> dict[str, Any]:
         "requestedNamespace": project.namespace,
         "createdAt": project.created_at.isoformat(),
         "status": {"phase": "Ready" if project.synced_at and not project.sync_error else "NotReady", "message": project.sync_error},
-        "resources": [{"nodePool": {"name": "default"}, "gpu": {"deserved": quota}}],
+        "resources": quotas.shares(project.shares),
+        "description": project.description,
+        "nodePools": [pool.name for pool in project.node_pools.all()],
+        "defaultPreemptibility": "preemptible" if project.default_preemptible else "non-preemptible",
+        "schedulingRules": quotas.rules(project),
+        "effective": {"trainingJobTimeLimitSeconds": project.time_limit, "trainingJobMaxIdleDurationSeconds": project.idle_limit},
+        "version": project.version,
     }

@@ -110,6 +110,11 @@ TOKEN = obj(
     tokenType=words("Bearer"),
     expiresIn=said(WHOLE, "Seconds."),
 )
+_SHARE = obj(
+    deserved=said({"type": ["number", "null"]}, "What is the project's own; null is without limit."),
+    limit=said(NUMBER, "What it may hold at most; -1 is without limit."),
+    overQuotaWeight=said(NUMBER, "Its part of what is idle, against other projects."),
+)
 PROJECT = obj(
     ["id", "name", "clusterId"],
     id=said(TEXT, "What projectId is elsewhere."),
@@ -122,7 +127,20 @@ PROJECT = obj(
     requestedNamespace=TEXT,
     createdAt=MOMENT,
     status=obj(phase=words("Ready", "NotReady"), message=TEXT),
-    resources=array(obj(nodePool=obj(name=TEXT), gpu=obj(deserved=said({"type": ["number", "null"]}, "GPUs; null is without limit.")))),
+    description=TEXT,
+    nodePools=said(array(TEXT), "Those that its workloads may use; none is all of its cluster's."),
+    defaultPreemptibility=words("preemptible", "non-preemptible"),
+    schedulingRules=said({"type": "object"}, "Its own limits, in seconds; null is without."),
+    effective=said({"type": "object"}, "The limits that hold: the stricter of its own and its department's."),
+    version=said(WHOLE, "Goes up with every change."),
+    resources=array(
+        obj(
+            nodePool=obj(id=TEXT, name=TEXT),
+            gpu=said(_SHARE, "In devices."),
+            cpu=said(_SHARE, "In millicores."),
+            memory=said(obj(**_SHARE["properties"], units=words("MB")), "In units of 1,000,000 bytes."),
+        )
+    ),
 )
 CLUSTER = obj(
     ["uuid", "name", "status"],
@@ -130,7 +148,10 @@ CLUSTER = obj(
     tenantId=WHOLE,
     name=TEXT,
     createdAt=MOMENT,
+    domain=said(TEXT, "The address of its API server."),
     version=TEXT,
-    status=obj(["state"], state=words("WaitingToConnect", "Connected", "Disconnected")),
+    platform=TEXT,
+    enabled=said(FLAG, "Whether anything is launched there; one that is not is Disconnected."),
+    status=obj(["state"], state=words("WaitingToConnect", "Connected", "Disconnected", "MissingPrerequisites"), message=TEXT),
     lastLiveness={"type": ["string", "null"], "format": "date-time"},
 )

@@ -10,10 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import NotAllowed, UserError
-from projects import actions, throttle, tokens
+from projects import actions, addresses, second_factor, throttle, tokens
 from projects.api import schemas
 from projects.api.base import ApiView
-from projects.models import ServiceAccount, User
+from projects.models import PersonalKey, ServiceAccount, User
 
 WRONG = "The credentials are not right. Check them, and that the service account or user still exists."
 _PROGRAM = ("app_token", "client_credentials")
@@ -37,8 +37,9 @@ class TokenView(ApiView):
     def post(self, request: Request) -> Response:
         given = _texts(request.data)
         grant = given.get("granttype", "")
+        key = None
         if grant in _PROGRAM:
-            user = _program(request, given)
+            user, key = _program(request, given)
         elif grant == "password":
             user = _person(request, given)
         elif grant in _LATER:
@@ -47,7 +48,9 @@ class TokenView(ApiView):
             )
         else:
             raise UserError(f"grantType must be one of {', '.join(_PROGRAM)} and password.", field="grantType")
-        token, seconds = tokens.issue(user)
+        user.personal_key = key
+        addresses.token_used(user)
+        token, seconds = tokens.issue(user, key)
         answer = Response({"accessToken": token, "tokenType": "Bearer", "expiresIn": seconds})
         answer["Cache-Control"] = "no-store"
         return answer
@@ -67,18 +70,26 @@ def _given(given: Mapping[str, str], shown: str, *names: str) -> str:
     return value
 
 
-def _program(request: Request, given: Mapping[str, str]) -> User:
-    """By client id and secret, which an older way calls app id and secret."""
+def _program(request: Request, given: Mapping[str, str]) -> tuple[User, PersonalKey | None]:
+    """By client id and secret, which an older way calls app id and secret: of a service account, or of a person's access key."""
     client_id = _given(given, "clientID", "clientid", "appid")
     secret = _given(given, "clientSecret", "clientsecret", "appsecret")
     address = throttle.address_of(request)
     throttle.attempt(client_id, address, free=throttle.FREE_FOR_PROGRAM)
-    account = ServiceAccount.objects.select_related("user").filter(client_id=client_id, user__is_active=True).first()
-    if account is None or not actions.is_secret_of(account, secret):
+    model = PersonalKey if client_id.startswith(PersonalKey.PREFIX) else ServiceAccount
+    found = model._default_manager.select_related("user").filter(client_id=client_id, user__is_active=True).first()
+    if found is None or not actions.is_secret_of(found, secret):
         raise NotAllowed(WRONG)
     throttle.succeeded(client_id, address)
-    ServiceAccount.objects.filter(pk=account.pk).update(last_used_at=timezone.now())
-    return account.user
+    # Told only to who knows the secret.
+    if found.is_expired:
+        assert found.expires_at is not None
+        what = "access key" if isinstance(found, PersonalKey) else "service account"
+        raise NotAllowed(
+            f"The {what} {found.name} expired on {found.expires_at:%-d %b %Y at %H:%M} UTC. Make a new one, and use its secret."
+        )
+    model._default_manager.filter(pk=found.pk).update(last_used_at=timezone.now())
+    return found.user, found if isinstance(found, PersonalKey) else None
 
 
 def _person(request: Request, given: Mapping[str, str]) -> User:
@@ -91,4 +102,8 @@ def _person(request: Request, given: Mapping[str, str]) -> User:
     throttle.succeeded(username, address)
     if user.must_change_password:
         raise NotAllowed("This password has to be changed before it can be used here. Sign in on the page, and choose a new one.")
+    if second_factor.is_set(user) or second_factor.is_missing(user):
+        raise NotAllowed(
+            "This password takes a second factor, which programs do not have. Make an access key on the account page for them."
+        )
     return user

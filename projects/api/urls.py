@@ -2,10 +2,33 @@
 
 from django.urls import path
 
-from projects.api.projects import ProjectsView
+from projects.api import authorization, people
+from projects.api.audit import AuditLogView
+from projects.api.departments import DepartmentsCountView, DepartmentsView, DepartmentView
 from projects.api.token import TokenView
+
+of_access = [
+    path("authorization/roles", authorization.RolesView.as_view(), name="api-roles"),
+    path("authorization/roles/<str:key>", authorization.RoleView.as_view(), name="api-role"),
+    path("authorization/access-rules", authorization.RulesView.as_view(), name="api-access-rules"),
+    path("authorization/access-rules/<int:pk>", authorization.RuleView.as_view(), name="api-access-rule"),
+    path("authorization/permissions", authorization.PermissionsView.as_view(), name="api-permissions"),
+    path("authorization/permitted-scopes", authorization.ScopesView.as_view(), name="api-permitted-scopes"),
+    path("users", people.UsersView.as_view(), name="api-users"),
+    path("users/<int:pk>", people.UserView.as_view(), name="api-user"),
+    path("service-accounts", people.AccountsView.as_view(), name="api-service-accounts"),
+    path("service-accounts/<int:pk>", people.AccountView.as_view(), name="api-service-account"),
+    path("service-accounts/<int:pk>/secret", people.AccountSecretView.as_view(), name="api-service-account-secret"),
+    path("access-keys", people.KeysView.as_view(), name="api-access-keys"),
+    path("access-keys/<int:pk>", people.KeyView.as_view(), name="api-access-key"),
+    path("access-keys/<int:pk>/secret", people.KeySecretView.as_view(), name="api-access-key-secret"),
+]
 
 urlpatterns = [
     path("token", TokenView.as_view(), name="api-token"),
-    path("org-unit/projects", ProjectsView.as_view(), name="api-projects"),
+    path("org-unit/departments", DepartmentsView.as_view(), name="api-departments"),
+    path("org-unit/departments/count", DepartmentsCountView.as_view(), name="api-departments-count"),
+    path("org-unit/departments/<int:pk>", DepartmentView.as_view(), name="api-department"),
+    path("audit/log", AuditLogView.as_view(), name="api-audit-log"),
+    *of_access,
 ]

@@ -1,51 +1,61 @@
-"""Projects: the list, and one project's page with its people and service accounts. Making one is done a floor above."""
+"""One project's page with its people and service accounts. Making one is done a floor above."""
 
-from django.db.models import Count, Prefetch
+from django.conf import settings
+from django.db.models import Prefetch, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils.module_loading import import_string
+from django.views.decorators.http import require_safe
 
 from projects import access
-from projects.access import Action
-from projects.forms import PersonForm, RoleForm, ServiceAccountForm
+from projects.forms import PersonForm, ServiceAccountForm, role_choices
 from projects.http import Request
-from projects.models import Membership, Project, Role, ServiceAccount
-
-MOST = 500
-"""Projects, people and service accounts that one page shows."""
-
-
-def projects(request: Request) -> HttpResponse:
-    """The projects in which one has a role."""
-    mine = {each.project_id: each for each in request.user.memberships.all()}
-    found = list(Project.objects.visible_to(request.user).select_related("department", "cluster")[: MOST + 1])
-    people = Membership.objects.filter(project__in=[each.pk for each in found], user__is_service=False)
-    counts = dict(people.values_list("project_id").annotate(Count("id")))
-    rows = [(project, mine.get(project.pk), counts.get(project.pk, 0)) for project in found[:MOST]]
-    return render(request, "projects/projects.html", {"rows": rows, "more": len(found) > MOST, "most": MOST})
+from projects.models import AccessRule, Project, ServiceAccount
+from projects.permissions import L1, Entity, Verb
+from projects.scopes import of_project
+from projects.why import may_not
 
 
+@require_safe
 def project(request: Request, pk: int) -> HttpResponse:
-    """One project: what it is in the cluster, who may do what, and its programs' ways in."""
+    """One project: how it stands now, what it is in the cluster, who may do what, and its programs' ways in."""
     return show(request, pk)
 
 
 def show(
-    request: Request, pk: int, *, person: PersonForm | None = None, account: ServiceAccountForm | None = None, status: int = 200
+    request: Request,
+    pk: int,
+    *,
+    person: PersonForm | None = None,
+    account: ServiceAccountForm | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     """The page, perhaps with a form that has to be mended."""
-    people = Prefetch("memberships", Membership.objects.filter(user__is_service=False).select_related("user").order_by("user__username"))
-    programs = Prefetch(
-        "service_accounts", ServiceAccount.objects.select_related("created_by", "user").prefetch_related("user__memberships")
-    )
-    found = get_object_or_404(
-        Project.objects.visible_to(request.user).select_related("department", "cluster").prefetch_related(people, programs), pk=pk
-    )
+    rules = AccessRule.objects.select_related("custom_role")
+    persons = rules.filter(user__is_service=False).select_related("user").order_by("user__username")
+    people = Prefetch("access_rules", persons, to_attr="people")
+    accounts = ServiceAccount.objects.select_related("created_by", "user").prefetch_related(Prefetch("user__access_rules", rules))
+    programs = Prefetch("service_accounts", accounts)
+    found = get_object_or_404(_shown(request).prefetch_related(people, programs, "node_pools"), pk=pk)
+    refusal = access.Refusal(request.user, of_project(found))
     context = {
         "project": found,
-        "may_manage": access.may(request.user, Action.MANAGE, found.pk),
-        "person": person or PersonForm(auto_id="person_%s", initial={"role": Role.MEMBER}),
+        "may_manage": access.may(request.user, Verb.CREATE, Entity.ACCESS_RULES, of_project(found)),
+        "may_manage_accounts": access.may(request.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, of_project(found)),
+        "may_edit": access.may(request.user, Verb.EDIT, Entity.PROJECTS, of_project(found)),
+        "may_not_edit": may_not(request.user, Verb.EDIT, Entity.PROJECTS, refusal, words="Change", icon="pencil"),
+        "may_not_delete": may_not(request.user, Verb.DELETE, Entity.PROJECTS, refusal, words="Delete", icon="trash-2"),
+        "may_delete": access.may(request.user, Verb.DELETE, Entity.PROJECTS, of_project(found)),
+        "person": person or PersonForm(auto_id="person_%s", initial={"role": L1}),
         "account": account or ServiceAccountForm(auto_id="account_%s"),
-        "role_form": RoleForm(),
-        "roles": Role,
+        "roles": role_choices(),
+        "page": {name: import_string(f"{settings.PROJECT_PAGE}.{name}") for name in ("TEMPLATE", "CHART", "STYLES", "SCRIPTS")},
     }
+    context |= import_string(f"{settings.PROJECT_PAGE}.now")(found, request.user)
     return render(request, "projects/project.html", context, status=status)
+
+
+def _shown(request: Request) -> "QuerySet[Project]":
+    """The projects that the reader sees, with what pages say of where they are."""
+    seen: QuerySet[Project] = Project.objects.visible_to(request.user)
+    return seen.select_related("department", "cluster").defer("cluster__kubeconfig")

@@ -7,19 +7,21 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from console.errors import UserError
-from console.http import onward, page
+from console.http import onward
 from projects import access, actions, people
-from projects.access import Action
 from projects.forms import PersonForm, RoleForm, ServiceAccountForm
 from projects.http import Request
-from projects.models import Membership, Project, ServiceAccount
+from projects.models import AccessRule, Project, ServiceAccount
+from projects.permissions import Entity, Verb
+from projects.scopes import of_project
 from projects.views.projects import show
+from projects.views.service_accounts import secret_once
 
 
 @require_POST
 def person_add(request: Request, pk: int) -> HttpResponse:
     """Somebody new in the project."""
-    project = _mine(request, pk)
+    project = _mine(request, pk, Verb.CREATE)
     form = PersonForm(request.POST, auto_id="person_%s")
     if form.is_valid():
         user = form.cleaned_data["username"]
@@ -34,21 +36,22 @@ def person_add(request: Request, pk: int) -> HttpResponse:
 @require_POST
 def person_role(request: Request, pk: int, membership: int) -> HttpResponse:
     """Another role for somebody in the project."""
-    project = _mine(request, pk)
-    found = get_object_or_404(Membership.objects.select_related("user"), pk=membership, project=project, user__is_service=False)
+    project = _mine(request, pk, Verb.CREATE)
+    found = _rule(project, membership)
     form = RoleForm(request.POST)
     if not form.is_valid():
         raise UserError("There is no such role. Choose one of the list.", field="role")
-    people.change_role(found, form.cleaned_data["role"], request.user)
-    return onward(request, _url(project.pk), f"{found.user} is a {found.get_role_display().lower()} of {project}.")
+    rule = people.change_role(found, form.cleaned_data["role"], request.user)
+    return onward(request, _url(project.pk), f"{found.user} is {rule.role_label} of {project}.")
 
 
 @require_POST
 def person_remove(request: Request, pk: int, membership: int) -> HttpResponse:
     """Take somebody's role away."""
-    project = _mine(request, pk)
-    found = get_object_or_404(Membership.objects.select_related("user"), pk=membership, project=project, user__is_service=False)
+    project = _mine(request, pk, Verb.DELETE)
+    found = _rule(project, membership)
     people.take_role(found, request.user)
+    del request.user.rights
     # Without the role the project may be out of the reader's own sight.
     seen = Project.objects.visible_to(request.user).filter(pk=project.pk).exists()
     return onward(request, _url(project.pk) if seen else reverse("projects"), f"{found.user} has no role in {project} any more.")
@@ -58,14 +61,18 @@ def person_remove(request: Request, pk: int, membership: int) -> HttpResponse:
 @require_POST
 def account_create(request: Request, pk: int) -> HttpResponse:
     """A new service account, and its secret, shown once."""
-    project = _mine(request, pk)
+    project = _mine(request, pk, Verb.CREATE, Entity.SERVICE_ACCOUNTS)
     form = ServiceAccountForm(request.POST, auto_id="account_%s")
     if form.is_valid():
         try:
             account, secret = actions.create_service_account(
-                project, form.cleaned_data["name"], by=request.user, role=form.cleaned_data["role"]
+                project,
+                form.cleaned_data["name"],
+                by=request.user,
+                role=form.cleaned_data["role"],
+                expires_at=actions.expiry(form.cleaned_data["expires"]),
             )
-            return _secret(request, account, secret, f"Service account {account.name} is created")
+            return secret_once(request, account, secret, f"Service account {account.name} is created", _url(pk), project.name)
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
     return show(request, pk, account=form, status=422)
@@ -75,35 +82,33 @@ def account_create(request: Request, pk: int) -> HttpResponse:
 @require_POST
 def account_rotate(request: Request, pk: int, account: int) -> HttpResponse:
     """A new secret, shown once; the old one ends."""
-    found = get_object_or_404(ServiceAccount, pk=account, project=_mine(request, pk))
-    return _secret(request, found, actions.rotate_secret(found, request.user), f"{found.name} has a new secret")
+    project = _mine(request, pk, Verb.EDIT, Entity.SERVICE_ACCOUNTS)
+    found = get_object_or_404(ServiceAccount.objects.select_related("user"), pk=account, project=project)
+    secret = actions.rotate_secret(found, request.user)
+    return secret_once(request, found, secret, f"{found.name} has a new secret", _url(pk), project.name)
 
 
 @require_POST
 def account_delete(request: Request, pk: int, account: int) -> HttpResponse:
     """Its secret and its tokens end."""
-    found = get_object_or_404(ServiceAccount.objects.select_related("user"), pk=account, project=_mine(request, pk))
+    found = get_object_or_404(
+        ServiceAccount.objects.select_related("user"), pk=account, project=_mine(request, pk, Verb.DELETE, Entity.SERVICE_ACCOUNTS)
+    )
     actions.delete_service_account(found, request.user)
     return onward(request, _url(pk), f"Service account {found.name} is deleted.")
 
 
-def _mine(request: Request, pk: int) -> Project:
+def _rule(project: Project, pk: int) -> AccessRule:
+    rules = AccessRule.objects.select_related("user", "custom_role")
+    found: AccessRule = get_object_or_404(rules, pk=pk, project=project, user__is_service=False)
+    return found
+
+
+def _mine(request: Request, pk: int, verb: Verb, entity: Entity = Entity.ACCESS_RULES) -> Project:
     project: Project = get_object_or_404(Project.objects.visible_to(request.user), pk=pk)
-    access.require(request.user, Action.MANAGE, project.pk)
+    access.require(request.user, verb, entity, of_project(project))
     return project
 
 
 def _url(pk: int) -> str:
     return reverse("project", args=[pk])
-
-
-def _secret(request: Request, account: ServiceAccount, secret: str, title: str) -> HttpResponse:
-    context = {
-        "title": title,
-        "intro": "The secret is shown once. Keep it where the program finds it; a lost one can only be replaced.",
-        "secrets": [("Client id", "secret-id", account.client_id), ("Client secret", "secret-secret", secret)],
-        "token_url": request.build_absolute_uri("/api/v1/token"),
-        "back": _url(account.project_id),
-        "back_words": account.project.name,
-    }
-    return page(request, "parts/secret.html", "parts/_secret.html", context)

@@ -1,41 +1,103 @@
 """Users, for administrators."""
 
-from django.db.models import Prefetch
+from django.db.models import CharField, OuterRef, Prefetch, Subquery
+from django.db.models.functions import Cast
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from console.http import onward, page
-from projects import access, people
+from console.tables import Column, Filter, Rows, Table, answer
+from projects import access, granting, people
+from projects.audit import Event
 from projects.forms import UserForm
 from projects.http import Request
-from projects.models import Membership, User
+from projects.models import AccessRule, AuditEntry, User
+from projects.permissions import ROLES, SYSTEM, Entity, Verb
+from projects.why import may_not
 
-MOST = 500
-"""Users that one page shows; who is beyond them is found by name."""
+DEACTIVATED, TEMPORARY, ACTIVE = "Deactivated", "Temporary password", "Active"
 
 
+def _by_type(rows: Rows, value: str) -> Rows:
+    return rows.filter(is_sso=value == "sso")
+
+
+def _by_state(rows: Rows, value: str) -> Rows:
+    wanted = {"deactivated": {"is_active": False}, "temporary": {"is_active": True, "must_change_password": True}}
+    return rows.filter(**wanted.get(value, {"is_active": True, "must_change_password": False}))
+
+
+def state(user: User) -> str:
+    """Whether they can sign in."""
+    return DEACTIVATED if not user.is_active else TEMPORARY if user.must_change_password else ACTIVE
+
+
+TABLE = Table(
+    "Users",
+    (
+        Column("user", "User", lambda row: row.username, "access/_user.html", order=("username",)),
+        Column("type", "Type", lambda row: "SSO" if row.is_sso else "Local"),
+        Column("rules", "Access rules", lambda row: "; ".join(_roles(row)), "access/_rules_of_user.html"),
+        Column("state", "State", state, "access/_user_state.html"),
+        Column("signed", "Last sign-in", lambda row: row.last_login.isoformat() if row.last_login else "", "access/_signed_in.html"),
+        Column("by", "Created by", lambda row: row.made_by or ""),
+        Column("created", "Created", lambda row: row.date_joined.isoformat(), "access/_joined.html", order=("date_joined",)),
+        Column("email", "Email address", lambda row: row.email, is_extra=True),
+    ),
+    search=("username__icontains", "email__icontains"),
+    search_words="Search by name or email",
+    filters=(
+        Filter("type", "Type", lambda _: [("local", "Local"), ("sso", "SSO")], _by_type),
+        Filter("state", "State", lambda _: [("active", ACTIVE), ("temporary", TEMPORARY), ("deactivated", DEACTIVATED)], _by_state),
+    ),
+    sort="user",
+    actions="access/_user_actions.html",
+)
+
+
+def _roles(user: User) -> list[str]:
+    rules = [*user.access_rules.all(), *(rule for group in user.groups.all() for rule in group.access_rules.all())]
+    first = [f"{ROLES[SYSTEM].label}: Everybody"] if user.is_superuser else []
+    return [*first, *(f"{rule.role_label}: {rule.scope_words}" for rule in rules)]
+
+
+def told() -> Rows:
+    """The users as the table needs them: with their rules and their groups', and who made them."""
+    rules = AccessRule.objects.with_scope().select_related("custom_role")
+    made = AuditEntry.objects.filter(event=Event.CREATE, entity="user", entity_id=Cast(OuterRef("pk"), CharField())).values("subject")
+    found = people.everybody().annotate(made_by=Subquery(made[:1]))
+    return found.prefetch_related(Prefetch("access_rules", rules), Prefetch("groups__access_rules", rules))
+
+
+@require_safe
 def users(request: Request) -> HttpResponse:
     """Everybody who can sign in, with their roles."""
-    access.administrator(request.user)
-    sought = request.GET.get("search", "").replace("\x00", "")[:150]
-    roles = Prefetch("memberships", Membership.objects.select_related("project").order_by("project__name"))
-    found = list(User.objects.filter(is_service=False, username__icontains=sought).order_by("username").prefetch_related(roles)[: MOST + 1])
-    context = {"users": found[:MOST], "more": len(found) > MOST, "most": MOST, "search": sought}
-    return render(request, "account/users.html", context)
+    access.require(request.user, Verb.VIEW, Entity.USERS)
+    refused = may_not(request.user, Verb.CREATE, Entity.USERS, words="New user", icon="plus")
+    context = {
+        "heading": "Users",
+        "new": "" if refused else reverse("user-new"),
+        "new_words": "New user",
+        "new_dialog": True,
+        "may_not": refused,
+    }
+    return answer(request, told(), TABLE, "parts/list.html", context, file="users")
 
 
 @never_cache
 @require_http_methods(["GET", "POST"])
 def user_new(request: Request) -> HttpResponse:
     """A new local user, and their temporary password, shown once."""
-    access.administrator(request.user)
-    form = UserForm(request.POST or None)
+    access.require(request.user, Verb.CREATE, Entity.USERS)
+    form = UserForm(request.POST or None, may_put_in_charge=granting.is_in_charge(request.user))
     if request.method == "POST" and form.is_valid():
-        user = User(**form.cleaned_data)
-        return _secret(request, user, people.create_user(user, request.user), f"User {user.username} is created")
+        given = form.cleaned_data
+        user = User(username=given["username"], email=given["email"])
+        password = people.create_user(user, request.user, in_charge=given.get("is_superuser", False))
+        return _secret(request, user, password, f"User {user.username} is created")
     context = {
         "form": form,
         "title": "New user",
@@ -52,7 +114,7 @@ def user_new(request: Request) -> HttpResponse:
 @require_POST
 def user_reset(request: Request, pk: int) -> HttpResponse:
     """A new temporary password, shown once."""
-    access.administrator(request.user)
+    access.require(request.user, Verb.EDIT, Entity.USERS)
     user = get_object_or_404(User, pk=pk, is_service=False)
     return _secret(request, user, people.reset_password(user, request.user), f"{user.username} has a new password")
 
@@ -60,7 +122,7 @@ def user_reset(request: Request, pk: int) -> HttpResponse:
 @require_POST
 def user_active(request: Request, pk: int) -> HttpResponse:
     """Let them in, or keep them out: `active` is 1 or 0."""
-    access.administrator(request.user)
+    access.require(request.user, Verb.EDIT, Entity.USERS)
     user = get_object_or_404(User, pk=pk, is_service=False)
     active = request.POST.get("active") == "1"
     people.set_active(user, active, request.user)

@@ -1,0 +1,50 @@
+"""From where somebody's tokens are used. A first time from an address is worth an entry in the audit log; every other one costs nothing."""
+
+import ipaddress
+from datetime import timedelta
+
+from django.core.cache import cache
+from django.db import transaction
+from django.utils import timezone
+
+from projects import audit
+from projects.audit import Event
+from projects.models import KnownAddress, User
+
+REMEMBERED = 12 * 3600
+"""Seconds for which a process does not ask the database again; the cache is bounded."""
+MOST = 500
+"""Addresses known of one user; the one not seen for the longest time goes first."""
+
+
+def token_used(user: User) -> None:
+    """A token of the user was given out, or used, for the request that is being answered."""
+    here = audit.origin.get()
+    if here is None or here.address is None:
+        return
+    address = _known_as(here.address)
+    key = f"muster.known-address:{user.pk}:{address}"
+    if cache.get(key) is None:
+        _look_up(user, address)
+        cache.set(key, True, REMEMBERED)
+
+
+def _look_up(user: User, address: str) -> None:
+    now = timezone.now()
+    with transaction.atomic():
+        known, is_new = KnownAddress.objects.get_or_create(user=user, address=address)
+        if is_new:
+            KnownAddress.objects.filter(pk__in=_surplus(user)).delete()
+            audit.record(Event.TOKEN, "user", by=user, id=user.pk, name=user.username)
+        elif now - known.last_at > timedelta(seconds=REMEMBERED):
+            KnownAddress.objects.filter(pk=known.pk).update(last_at=now)
+
+
+def _surplus(user: User) -> list[int]:
+    return list(KnownAddress.objects.filter(user=user).order_by("-last_at", "-pk").values_list("pk", flat=True)[MOST : 2 * MOST])
+
+
+def _known_as(text: str) -> str:
+    """An IPv6 address by its /64 network, of which one person has many."""
+    address = ipaddress.ip_address(text)
+    return text if address.version == 4 else str(ipaddress.ip_network((address, 64), strict=False).network_address)

@@ -1,0 +1,104 @@
+"""`GET /api/v1/audit/log`: the audit log, in the names of Run:ai's, which are in snake case here only."""
+
+import ipaddress
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from projects import access
+from projects.api import filtering, schemas
+from projects.api.base import ApiView, Asked, listed
+from projects.models import AuditEntry
+from projects.permissions import Entity, Verb
+
+
+def _address(text: str) -> str:
+    return str(ipaddress.ip_address(text))
+
+
+FIELDS = {
+    "timestamp": filtering.moment("at"),
+    "event": filtering.exact("event"),
+    "success": filtering.flag("succeeded"),
+    "entity_type": filtering.exact("entity"),
+    "entity_id": filtering.exact("entity_id"),
+    "entity_name": filtering.text("entity_name"),
+    "scope": filtering.exact("scope"),
+    "subject": filtering.text("subject"),
+    "subject_type": filtering.exact("subject_kind"),
+    "source_ip": filtering.exact("address", _address, "an IP address"),
+    "request_id": filtering.exact("request_id"),
+}
+
+_ANYTHING: schemas.Schema = {"type": ["object", "null"], "additionalProperties": True}
+ENTRY = schemas.obj(
+    ["id", "timestamp", "event", "status", "entity_type", "subject"],
+    id=schemas.TEXT,
+    timestamp=schemas.MOMENT,
+    event=schemas.words(*AuditEntry.Event.values),
+    status=schemas.words("Succeeded", "Failed"),
+    entity_type=schemas.said(schemas.TEXT, 'The kind of thing, as "project".'),
+    entity_id=schemas.TEXT,
+    entity_name=schemas.TEXT,
+    scope=schemas.said(schemas.TEXT, '"tenant", "cluster:<id>", "department:<id>" or "project:<id>".'),
+    subject=schemas.said(schemas.TEXT, "Who did it, by name."),
+    subject_type=schemas.words("user", "service account", "personal key", "system", "unknown"),
+    source_ip={"type": ["string", "null"]},
+    request_id=schemas.TEXT,
+    http_method=schemas.TEXT,
+    url=schemas.said(schemas.TEXT, "The path of the request, without its query."),
+    before=_ANYTHING,
+    after=_ANYTHING,
+    details=schemas.TEXT,
+)
+
+
+class AuditLogView(ApiView):
+    @extend_schema(
+        operation_id="list_audit_log",
+        description="What was done, by whom, from where; the newest first. For those who may view the audit log.",
+        parameters=[
+            *schemas.list_parameters(FIELDS),
+            schemas.parameter("start", schemas.MOMENT, "From this moment on."),
+            schemas.parameter("end", schemas.MOMENT, "Until before this moment."),
+        ],
+        responses={200: schemas.answer(schemas.items("audit_logs", ENTRY))} | schemas.errors(400, 401, 403),
+        tags=["access"],
+    )
+    def get(self, request: Request) -> Response:
+        access.require(self.user, Verb.VIEW, Entity.AUDIT)
+        asked = Asked(request)
+        rows = filtering.narrowed(AuditEntry.objects.all(), asked, FIELDS)
+        if start := asked.moment("start"):
+            rows = rows.filter(at__gte=start)
+        if end := asked.moment("end"):
+            rows = rows.filter(at__lt=end)
+        if search := asked.text("search"):
+            rows = rows.filter(entity_name__icontains=search)
+        found, following = asked.page(filtering.ordered(rows, asked, FIELDS, ("-at", "-id")))
+        return Response(listed("audit_logs", [shown(entry) for entry in found], following))
+
+
+def shown(entry: AuditEntry) -> dict[str, Any]:
+    """An entry as the API has it."""
+    return {
+        "id": str(entry.pk),
+        "timestamp": entry.at.isoformat(),
+        "event": entry.event,
+        "status": "Succeeded" if entry.succeeded else "Failed",
+        "entity_type": entry.entity,
+        "entity_id": entry.entity_id,
+        "entity_name": entry.entity_name,
+        "scope": entry.scope,
+        "subject": entry.subject,
+        "subject_type": entry.subject_kind,
+        "source_ip": entry.address,
+        "request_id": entry.request_id,
+        "http_method": entry.method,
+        "url": entry.path,
+        "before": entry.before,
+        "after": entry.after,
+        "details": entry.text,
+    }

@@ -1,0 +1,144 @@
+"""The audit log: `record` is the only way in. Who asks, and from where, is known from the request that is being answered."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from projects.models import AuditEntry, User
+from projects.scopes import TENANT, Scope
+
+Event = AuditEntry.Event
+
+CHANGED = "changed"
+"""What stands for a secret."""
+LONGEST_TEXT = 500
+MOST_ITEMS = 60
+LARGEST = 32_768
+"""Characters of one state as JSON."""
+DEEPEST = 6
+_SECRET = re.compile(
+    r"pass(word|wd|phrase)|secret|token|kubeconfig|private|api.?key|access.?key|authorization|cookie|totp|otp\b", re.IGNORECASE
+)
+"""Names of what is never recorded, wherever it stands."""
+_NOT_SECRET = re.compile(r"access.?key.?id|.*_(at|by|id|seconds)|must_change_password", re.IGNORECASE)
+_LOGIN = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
+"""A user's name and password in an address."""
+
+
+@dataclass(slots=True)
+class Origin:
+    """Where a request came from; `really` is learnt later, by `looking_as`."""
+
+    address: str | None = None
+    request_id: str = ""
+    method: str = ""
+    path: str = ""
+    really: str = ""
+
+
+origin: ContextVar[Origin | None] = ContextVar("muster_audit_origin", default=None)
+
+
+def looking_as(really: User) -> None:
+    """The request that is being answered is made by `really`, who looks at the console as another: entries name both."""
+    if (here := origin.get()) is not None:
+        here.really = really.username
+
+
+def record(
+    event: Event,
+    entity: str,
+    *,
+    by: User | None,
+    id: object = "",
+    name: str = "",
+    scope: Scope = TENANT,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+    succeeded: bool = True,
+    text: str = "",
+    claimed: str = "",
+) -> None:
+    """Add an entry, in the caller's transaction: what is rolled back was not done.
+
+    `entity` is a kind of thing as "project". `before` and `after` are what changed, without secrets: one that changed is named with the
+    value "changed". `by` None is Muster itself, or with `claimed` somebody who gave this name and is not signed in.
+    """
+    here = origin.get() or Origin()
+    if here.really and by is not None and here.really != by.username:
+        text = f"{text} Done by {here.really}, who looked as {by.username}.".strip()
+    AuditEntry.objects.create(
+        event=event,
+        succeeded=succeeded,
+        entity=entity[:32],
+        entity_id=_plain(str(id))[:64],
+        entity_name=_plain(name)[:253],
+        scope=str(scope)[:64],
+        user=by,
+        subject=_plain(by.username if by else claimed or "Muster")[:200],
+        subject_kind=_kind(by, claimed),
+        address=here.address,
+        request_id=here.request_id[:64],
+        method=here.method[:8],
+        path=_plain(here.path)[:300],
+        before=None if before is None else shown(before),
+        after=None if after is None else shown(after),
+        text=_plain(text)[:500],
+    )
+
+
+def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parts of two states that differ, for `record`."""
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return {name: before.get(name) for name in names}, {name: after.get(name) for name in names}
+
+
+def shown(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as an entry keeps them: JSON, of a bounded size, and "changed" for every secret by its name."""
+    found = _bounded(values, DEEPEST)
+    assert isinstance(found, dict)
+    # Lists of lists can still be large: then only what it is of is told.
+    return found if len(json.dumps(found)) <= LARGEST else dict.fromkeys(found, "...")
+
+
+def _kind(by: User | None, claimed: str) -> str:
+    if by is None:
+        return "unknown" if claimed else "system"
+    if by.is_service:
+        return "service account"
+    return "personal key" if by.personal_key is not None else "user"
+
+
+def is_secret(name: str) -> bool:
+    """Whether what is called so is never recorded."""
+    return bool(_SECRET.search(name)) and not _NOT_SECRET.fullmatch(name)
+
+
+def _bounded(value: Any, levels: int) -> Any:
+    if value is None or isinstance(value, bool | int):
+        return value
+    if levels == 0:
+        return "..."
+    if isinstance(value, Mapping):
+        # A variable is a pair of name and value.
+        hides = "value" in value and is_secret(str(value.get("name", "")))
+        some = list(value.items())[:MOST_ITEMS]
+        return {
+            _plain(str(name))[:100]: _named("secret" if hides and name == "value" else str(name), inner, levels) for name, inner in some
+        }
+    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
+        return [_bounded(inner, levels - 1) for inner in list(value)[:MOST_ITEMS]]
+    return _plain(str(value))[:LONGEST_TEXT]
+
+
+def _named(name: str, value: Any, levels: int) -> Any:
+    is_told = value in (None, "", CHANGED) or isinstance(value, bool)
+    return value if is_secret(name) and is_told else CHANGED if is_secret(name) else _bounded(value, levels - 1)
+
+
+def _plain(text: str) -> str:
+    """Text that every database keeps, without passwords of addresses."""
+    return _LOGIN.sub("", text.replace("\x00", "")).encode(errors="replace").decode()

@@ -1,0 +1,116 @@
+"""What can be done to departments. Pages and the REST API call these."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.module_loading import import_string
+
+from console import editing
+from console.errors import Clash
+from projects import access, audit, quotas
+from projects.actions import end_service_account
+from projects.models import Department, ServiceAccount, User
+from projects.permissions import Entity, Verb
+from projects.scopes import Scoped, of_department
+
+MOST_NAMED = 5
+
+
+def create(form: "quotas.SharesForm", by: User) -> Department:
+    """A new department as a valid form says. Raises NotAllowed, and Clash where its name is taken."""
+    access.require(by, Verb.CREATE, Entity.DEPARTMENTS)
+    made = Department(name=form.cleaned_data["name"])
+    form.fill(made)
+    try:
+        with transaction.atomic():
+            made.save(force_insert=True)
+            _record(audit.Event.CREATE, made, by, None, told(made))
+    except IntegrityError:
+        raise _taken(made.name) from None
+    return made
+
+
+def change(department: Department, form: "quotas.SharesForm", by: User, edited: int | None = None) -> Department:
+    """The department as a valid form says; the Queues of its projects follow.
+
+    `edited` is the version that was looked at. Raises NotAllowed, Http404, ChangedMeanwhile, and Clash where its name is taken.
+    """
+    access.require(by, Verb.EDIT, Entity.DEPARTMENTS, of_department(department))
+    try:
+        with transaction.atomic():
+            row: Department = Department.objects.select_for_update().get(pk=department.pk)
+            editing.unchanged(row.version, edited, f"Department {row.name}")
+            before = told(row)
+            row.name = form.cleaned_data["name"]
+            form.fill(row)
+            row.version += 1
+            row.save()
+            _record(audit.Event.UPDATE, row, by, *audit.changed(before, told(row)))
+            provision(row)
+    except IntegrityError:
+        raise _taken(form.cleaned_data["name"]) from None
+    return row
+
+
+def delete(department: Department, by: User) -> None:
+    """Delete a department that has no project. The history of its projects that have left stays, and with it the row they name.
+
+    Raises NotAllowed, Http404, and Clash while it has projects.
+    """
+    access.require(by, Verb.DELETE, Entity.DEPARTMENTS, of_department(department))
+    with transaction.atomic():
+        row = Department.objects.select_for_update().get(pk=department.pk)
+        if names := hindrances(row):
+            raise Clash(in_the_way(row, names))
+        _record(audit.Event.DELETE, row, by, told(row), None)
+        _end_what_is_its_own(row, by)
+        if row.projects.exists():
+            row.left_at = timezone.now()
+            row.save(update_fields=["left_at"])
+        else:
+            row.delete()
+
+
+def _end_what_is_its_own(department: Department, by: User) -> None:
+    """Service accounts, access rules, assets, policies: what has the department as its scope."""
+    for account in ServiceAccount.objects.filter(department=department).select_related("user"):
+        end_service_account(account, by)
+    for model in apps.get_models():
+        if issubclass(model, Scoped):
+            model._default_manager.filter(department=department).delete()
+
+
+def hindrances(department: Department) -> list[str]:
+    """The names of its projects, which have to go first."""
+    return list(department.projects.there().order_by("name").values_list("name", flat=True)[:100])
+
+
+def in_the_way(department: Department, names: list[str]) -> str:
+    """Why a department cannot be deleted now."""
+    shown = ", ".join(names[:MOST_NAMED])
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"Department {department.name} has projects: {shown}{more}. Delete them, or move them to another department, first."
+
+
+def provision(department: Department) -> None:
+    """Have the Queues of its projects brought up to date once this is committed."""
+    step: Any = import_string(settings.PROVISION)
+    for project_id in quotas.projects_of(department):
+        step.soon(project_id)
+
+
+def told(department: Department) -> Mapping[str, Any]:
+    """What the audit log has of it."""
+    return {"name": department.name} | quotas.shown(department)
+
+
+def _record(event: audit.Event, row: Department, by: User, before: Any, after: Any) -> None:
+    audit.record(event, "department", by=by, id=row.pk, name=row.name, scope=of_department(row), before=before, after=after)
+
+
+def _taken(name: str) -> Clash:
+    return Clash(f"There is a department {name} already. Choose another name.", field="name")

@@ -1,0 +1,32 @@
+"""What an entry of the audit log says of before and after, in lines that a person compares."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field: what it was and what it is, as text; None where it was not there."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> Sequence[Difference]:
+    """The fields of both states, each once, in their order."""
+    old, new = before or {}, after or {}
+    return [Difference(name, _text(old, name), _text(new, name)) for name in {**old, **new}]
+
+
+def _text(state: Mapping[str, Any], name: str) -> str | None:
+    if name not in state:
+        return None
+    value = state[name]
+    if value is None or value == "":
+        return "nothing"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return json.dumps(value, indent=1, ensure_ascii=False) if isinstance(value, dict | list) else str(value)

@@ -1,0 +1,53 @@
+"""When a project is deleted: who may, what stands against it, and what of it ends at once. Its cluster follows, a floor above."""
+
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from django.utils.module_loading import import_string
+
+from console.errors import Clash
+from projects import access, audit
+from projects.actions import end_service_account
+from projects.models import Project, User
+from projects.permissions import Entity, Verb
+from projects.scopes import of_project
+
+MOST_NAMED = 5
+
+
+def hindrances(project: Project) -> Sequence[str]:
+    """The names of what has to end first: whatever in the floors above is still at work in the project."""
+    return [name for path in settings.LEAVING for name in import_string(f"{path}.hindering")(project)]
+
+
+def leave(project: Project, by: User) -> None:
+    """Delete a project: nobody sees it any more, its people have no role in it, and its programs and assets end now.
+
+    What has come to rest in it is deleted afterwards, and its history stays. Its name is free at once, but on its own cluster, where it
+    is once nothing is left there. Raises NotAllowed for anybody but an administrator of Muster, and Clash while something is at work.
+    """
+    access.require(by, Verb.DELETE, Entity.PROJECTS, of_project(project))
+    with transaction.atomic():
+        # A submission that is being written holds the row: it comes before, and is counted, or finds no project.
+        row = Project.objects.select_for_update().get(pk=project.pk)
+        if row.left_at is not None:
+            return
+        if names := hindrances(row):
+            raise Clash(in_the_way(row, names))
+        for account in row.service_accounts.select_related("user"):
+            end_service_account(account, by)
+        row.access_rules.all().delete()
+        for path in settings.LEAVING:
+            import_string(f"{path}.ended")(row)
+        row.left_at, row.left_by, row.sync_error = timezone.now(), by, ""
+        row.save(update_fields=["left_at", "left_by", "sync_error"])
+        audit.record(audit.Event.DELETE, "project", by=by, id=row.pk, name=row.name, scope=of_project(row), before={"name": row.name})
+
+
+def in_the_way(project: Project, names: Sequence[str]) -> str:
+    """Why a project cannot be deleted now."""
+    shown = ", ".join(names[:MOST_NAMED])
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"Project {project.name} has workloads that are still at work: {shown}{more}. Stop or delete them first."

@@ -1,0 +1,88 @@
+"""Looking at Muster as another user sees it: begun and ended by an administrator, read-only, and in the audit log.
+
+While it lasts `request.user` is whom one looks as, and `request.looker` is who really asks. The REST API knows nothing of it.
+"""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils.deprecation import MiddlewareMixin
+
+from console.errors import NotAllowed, UserError, refused
+from projects import access, audit, granting
+from projects.audit import Event
+from projects.models import User
+from projects.permissions import Entity, Verb
+from projects.scopes import TENANT
+
+KEY = "muster_looking_as"
+"""In the session: the id of whom one looks as."""
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_THEIRS = ("/account", "/sign-in")
+"""What is nobody's but the person's own: passwords, second factors, keys, sessions."""
+_WRITES = ("/workloads/new",)
+"""What stores something although it is only asked for."""
+
+
+def start(request: HttpRequest, pk: int, by: User) -> User:
+    """From now on this browser looks as the user. Raises NotAllowed for who may not, and for a user who may do what they may not."""
+    access.require(by, Verb.EDIT, Entity.USERS, TENANT)
+    user = get_object_or_404(User, pk=pk, is_service=False)
+    if user == by:
+        raise UserError("This is you. Choose somebody else to look as.")
+    if not user.is_active:
+        raise UserError(f"{user} is deactivated, and sees nothing. Activate them first.")
+    granting.require_not_above(user, by)
+    request.session[KEY] = user.pk
+    audit.record(Event.LOOK_AS, "user", by=by, id=user.pk, name=user.username, text="Began to look as this user.")
+    return user
+
+
+def end(request: HttpRequest, by: User) -> None:
+    """Look as oneself again."""
+    user = User.objects.filter(pk=request.session.pop(KEY, None)).first()
+    if user is not None:
+        audit.record(Event.LOOK_AS, "user", by=by, id=user.pk, name=user.username, text="Looked as this user no more.")
+
+
+class Looking(MiddlewareMixin):
+    """Puts whom one looks as in the place of who is signed in, and refuses everything but looking."""
+
+    def process_request(self, request: HttpRequest) -> HttpResponse | None:
+        if request.path.startswith("/api/") or KEY not in request.session:
+            return None
+        if request.path in (reverse("sign-out"), reverse("look-as-end")):
+            return None
+        looker, seen = request.user, User.objects.filter(pk=request.session[KEY], is_active=True, is_service=False).first()
+        if not isinstance(looker, User) or seen is None or not _may_look(looker, seen):
+            del request.session[KEY]
+            return None
+        request.looker = looker  # type: ignore[attr-defined]
+        request.user = seen
+        audit.looking_as(looker)
+
+        async def as_seen() -> User:
+            return seen
+
+        request.auser = as_seen
+        return _refusal(request, seen)
+
+
+def _may_look(looker: User, seen: User) -> bool:
+    """What they may was asked when it began; it may have been taken from them meanwhile."""
+    if not access.may(looker, Verb.EDIT, Entity.USERS):
+        return False
+    try:
+        granting.require_not_above(seen, looker)
+    except NotAllowed:
+        return False
+    return True
+
+
+def _refusal(request: HttpRequest, seen: User) -> HttpResponse | None:
+    told = f"You look at Muster as {seen.username}, and can only look. End that first, at the top of the page."
+    if request.method not in _SAFE or request.path.startswith(_WRITES):
+        return refused(request, NotAllowed(told))
+    if request.path.startswith(_THEIRS):
+        return refused(request, NotAllowed(f"This page is {seen.username}'s own, and nobody else's to see. {told}"))
+    return None

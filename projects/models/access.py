@@ -1,0 +1,105 @@
+"""Who has which role where."""
+
+from typing import Any, Self
+
+from django.contrib.auth.models import Group
+from django.db import models
+from django.utils import timezone
+
+from projects.models.people import User
+from projects.permissions import ROLES, Entity, Permission, read
+from projects.querysets import GovernedQuerySet
+from projects.scopes import Scoped, one_scope
+
+
+class CustomRole(models.Model):
+    """A role that an administrator put together; `permissions` are texts as "workloads:view"."""
+
+    name = models.CharField(max_length=63, unique=True)
+    description = models.CharField(max_length=250, blank=True)
+    permissions = models.JSONField(default=list)
+    version = models.PositiveIntegerField(default=1, editable=False)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True, editable=False, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AccessRules(GovernedQuerySet):
+    def of(self, user: User) -> Self:
+        """Those for a user, themselves or as a member of a group."""
+        return self.filter(models.Q(user=user) | models.Q(group__in=user.groups.values("pk")))
+
+    def with_subject(self) -> Self:
+        """With whose they are, which role, and where."""
+        return self.with_scope().select_related("user", "group", "custom_role", "created_by")
+
+
+class AccessRule(Scoped):
+    """One subject (a user, a service account's user, or a group), one role, one scope. It is never changed: made, and taken away."""
+
+    entity = Entity.ACCESS_RULES
+
+    user = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="access_rules")
+    group = models.ForeignKey(Group, models.CASCADE, null=True, blank=True, related_name="access_rules")
+    role = models.CharField(max_length=40, blank=True)
+    """The key of a role of the table; "" for a custom one."""
+    custom_role = models.ForeignKey(CustomRole, models.PROTECT, null=True, blank=True, related_name="access_rules")
+    project = models.ForeignKey("projects.Project", models.CASCADE, null=True, blank=True, related_name="access_rules")
+    key = models.CharField(max_length=160, unique=True, editable=False)
+    """Subject, role and scope in one text: the same rule is made once, although SQLite takes no null for another."""
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True, editable=False, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = AccessRules.as_manager()
+
+    class Meta:
+        ordering = ["created_at", "id"]
+        constraints = [
+            one_scope(),
+            models.CheckConstraint(
+                condition=models.Q(user__isnull=False, group__isnull=True) | models.Q(user__isnull=True, group__isnull=False),
+                name="access_rule_of_one_subject",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(custom_role__isnull=True) & ~models.Q(role="") | models.Q(custom_role__isnull=False, role=""),
+                name="access_rule_of_one_role",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.role_label} in {self.scope}"
+
+    def save(self, **more: Any) -> None:
+        subject = f"group:{self.group_id}" if self.user_id is None else f"user:{self.user_id}"
+        self.key = f"{subject} {self.role_key} {self.scope}"
+        super().save(**more)
+
+    @property
+    def subject(self) -> User | Group:
+        found = self.user or self.group
+        assert found is not None
+        return found
+
+    @property
+    def permissions(self) -> frozenset[Permission]:
+        """What it permits; a role that is not in the table any more permits nothing."""
+        if self.custom_role is not None:
+            return read(self.custom_role.permissions)
+        return ROLES[self.role].permissions if self.role in ROLES else frozenset()
+
+    @property
+    def role_key(self) -> str:
+        """As forms and the REST API name it: "viewer", "custom:3"."""
+        return self.role or f"custom:{self.custom_role_id}"
+
+    @property
+    def role_label(self) -> str:
+        if self.custom_role is not None:
+            return self.custom_role.name
+        return ROLES[self.role].label if self.role in ROLES else self.role

@@ -1,0 +1,54 @@
+"""The middleware that knows where a request comes from, for the audit log, and gives it its id."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from console import tracing
+from projects import audit, throttle
+
+
+class Origins:
+    """What is recorded while a request is answered has its address, id, method and path. Sync and async, so that streams stay streams."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+        self.get_response = get_response
+        if iscoroutinefunction(get_response):
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> Any:
+        if iscoroutinefunction(self.get_response):
+            return self._later(request)
+        with _known(request) as its_id:
+            return _marked(self.get_response(request), its_id)
+
+    async def _later(self, request: HttpRequest) -> HttpResponseBase:
+        with _known(request) as its_id:
+            return _marked(await self.get_response(request), its_id)
+
+
+@contextmanager
+def _known(request: HttpRequest) -> Iterator[str]:
+    its_id = tracing.chosen(request.headers.get(tracing.HEADER, ""))
+    address = throttle.ip_of(request)
+    origin = audit.Origin(str(address) if address else None, its_id, request.method or "", request.path)
+    # For the pages of what went wrong.
+    request.request_id = its_id  # type: ignore[attr-defined]
+    names = tracing.request_id.set(its_id), audit.origin.set(origin)
+    try:
+        yield its_id
+    finally:
+        tracing.request_id.reset(names[0])
+        audit.origin.reset(names[1])
+
+
+def _marked(response: HttpResponseBase, its_id: str) -> HttpResponseBase:
+    response.headers[tracing.HEADER] = its_id
+    return response

@@ -1,0 +1,193 @@
+"""What can be permitted, and the roles that permit it: one table, which pages show and every door asks. Pure.
+
+The entities and the words of the roles follow Run:ai's; which role has which is ours, for theirs is published as a picture only.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+
+
+class Entity(StrEnum):
+    """What something is done to."""
+
+    WORKLOADS = "workloads"
+    ENVIRONMENTS = "environments"
+    COMPUTE = "compute-resources"
+    DATA_SOURCES = "data-sources"
+    CREDENTIALS = "credentials"
+    TEMPLATES = "templates"
+    POLICIES = "policies"
+    PROJECTS = "projects"
+    DEPARTMENTS = "departments"
+    CLUSTERS = "clusters"
+    NODE_POOLS = "node-pools"
+    ACCESS_RULES = "access-rules"
+    SERVICE_ACCOUNTS = "service-accounts"
+    OVERVIEW = "overview"
+    USERS = "users"
+    ROLES = "roles"
+    AUDIT = "audit"
+    SETTINGS = "settings"
+
+    @property
+    def label(self) -> str:
+        """As it stands in a sentence."""
+        return {"overview": "the overview", "audit": "the audit log"}.get(self.value, self.value.replace("-", " "))
+
+
+class Verb(StrEnum):
+    VIEW = "view"
+    CREATE = "create"
+    EDIT = "edit"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Permission:
+    """One verb on one entity, written "workloads:create"."""
+
+    entity: Entity
+    verb: Verb
+
+    def __str__(self) -> str:
+        return f"{self.entity}:{self.verb}"
+
+    @property
+    def words(self) -> str:
+        """As it stands after "to"."""
+        return f"{self.verb} {self.entity.label}"
+
+    @classmethod
+    def read(cls, text: str) -> "Permission":
+        """From "entity:verb". Raises ValueError."""
+        entity, _, verb = text.partition(":")
+        return cls(Entity(entity), Verb(verb))
+
+
+ASSETS = (Entity.ENVIRONMENTS, Entity.COMPUTE, Entity.DATA_SOURCES, Entity.CREDENTIALS, Entity.TEMPLATES)
+TENANT_ONLY = frozenset({Entity.USERS, Entity.ROLES, Entity.AUDIT, Entity.SETTINGS})
+"""What there is once in an installation: a rule of a narrower scope permits nothing of it."""
+VIEW_ONLY = frozenset({Entity.OVERVIEW, Entity.AUDIT})
+"""What nobody makes or changes."""
+
+
+def possible(entity: Entity) -> tuple[Permission, ...]:
+    """Everything that can be done to an entity."""
+    return tuple(Permission(entity, verb) for verb in Verb if verb is Verb.VIEW or entity not in VIEW_ONLY)
+
+
+EVERYTHING = frozenset(permission for entity in Entity for permission in possible(entity))
+
+
+def closed(permissions: Iterable[Permission]) -> frozenset[Permission]:
+    """With what they are of no use without: changing takes seeing, launching takes seeing assets, and everything is in a project."""
+    found = set(permissions)
+    if Permission(Entity.WORKLOADS, Verb.CREATE) in found:
+        found |= {Permission(entity, Verb.VIEW) for entity in (*ASSETS, Entity.CLUSTERS)}
+    found |= {Permission(permission.entity, Verb.VIEW) for permission in found}
+    return frozenset(found | {Permission(Entity.PROJECTS, Verb.VIEW)}) if found else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A named set of permissions. `tenant_only` ones are given in the whole installation, or not at all."""
+
+    key: str
+    label: str
+    about: str
+    permissions: frozenset[Permission]
+    tenant_only: bool = False
+
+    def permits(self, permission: Permission) -> bool:
+        return permission in self.permissions
+
+
+def _all(*entities: Entity) -> frozenset[Permission]:
+    return frozenset(permission for entity in entities for permission in possible(entity))
+
+
+def _view(*entities: Entity) -> frozenset[Permission]:
+    return frozenset(Permission(entity, Verb.VIEW) for entity in entities)
+
+
+_SEEN = _view(Entity.WORKLOADS, *ASSETS, Entity.POLICIES, Entity.PROJECTS, Entity.CLUSTERS, Entity.NODE_POOLS, Entity.OVERVIEW)
+"""What everybody in a project sees of it."""
+_WORKED_WITH = (Entity.ENVIRONMENTS, Entity.COMPUTE, Entity.DATA_SOURCES, Entity.TEMPLATES)
+_PEOPLE = (Entity.ACCESS_RULES, Entity.SERVICE_ACCOUNTS)
+
+
+def _role(key: str, label: str, about: str, permissions: frozenset[Permission], *, tenant_only: bool = False) -> Role:
+    return Role(key, label, about, closed(permissions), tenant_only)
+
+
+def _of_kind(entity: Entity, noun: str) -> Role:
+    key, label = f"{entity.value.removesuffix('s')}-administrator", f"{noun} administrator"
+    return _role(key, label, f"Manages {entity.label}, and looks at the rest.", _SEEN | _all(entity))
+
+
+SYSTEM = "system-administrator"
+DEPARTMENT = "department-administrator"
+PROJECT = "project-administrator"
+MANAGER = "research-manager"
+L1 = "l1-researcher"
+L2 = "l2-researcher"
+VIEWER = "viewer"
+
+ROLES: Mapping[str, Role] = {
+    role.key: role
+    for role in (
+        _role(SYSTEM, "System administrator", "May do everything.", EVERYTHING, tenant_only=True),
+        _role(
+            DEPARTMENT,
+            "Department administrator",
+            "Manages projects with their quotas, people, assets and workloads; changes the department.",
+            _SEEN
+            | _all(Entity.WORKLOADS, *ASSETS, Entity.POLICIES, Entity.PROJECTS, *_PEOPLE)
+            | {Permission(Entity.DEPARTMENTS, Verb.VIEW), Permission(Entity.DEPARTMENTS, Verb.EDIT)},
+        ),
+        _role(
+            PROJECT,
+            "Project administrator",
+            "Manages a project's people, service accounts, assets, policies and workloads, but not its quota.",
+            _SEEN | _all(Entity.WORKLOADS, *ASSETS, Entity.POLICIES, *_PEOPLE),
+        ),
+        _role(
+            MANAGER,
+            "Research manager",
+            "Manages projects and assets, and looks at workloads.",
+            _SEEN | _all(Entity.PROJECTS, *_WORKED_WITH),
+        ),
+        _role(
+            L1,
+            "L1 researcher",
+            "Launches workloads, and makes environments, compute resources, data sources and templates.",
+            _SEEN | _all(Entity.WORKLOADS, *_WORKED_WITH),
+        ),
+        _role(L2, "L2 researcher", "Launches workloads from the assets that there are.", _SEEN | _all(Entity.WORKLOADS)),
+        _of_kind(Entity.ENVIRONMENTS, "Environment"),
+        _of_kind(Entity.COMPUTE, "Compute resource"),
+        _of_kind(Entity.DATA_SOURCES, "Data source"),
+        _of_kind(Entity.CREDENTIALS, "Credential"),
+        _of_kind(Entity.TEMPLATES, "Template"),
+        _role(VIEWER, "Viewer", "Looks at everything in its scope, and changes nothing.", _SEEN),
+    )
+}
+
+
+@cache
+def permitting(permission: Permission) -> tuple[Role, ...]:
+    """The roles of the table that permit it, the least of them first."""
+    return tuple(sorted((role for role in ROLES.values() if role.permits(permission)), key=lambda role: len(role.permissions)))
+
+
+def read(texts: Iterable[str]) -> frozenset[Permission]:
+    """A stored set. What is not known any more is left out: it permits nothing."""
+    found = set()
+    for text in texts:
+        try:
+            found.add(Permission.read(text))
+        except ValueError:
+            continue
+    return closed(found & EVERYTHING)

@@ -1,0 +1,240 @@
+"""What is filled in of a quota and of limits, the same for projects and departments, on pages and over the REST API."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from typing import Any, Protocol
+
+from django import forms
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from projects import durations
+from projects.models import Department, Project
+
+GIB = 1 << 30
+SHORTEST = 60
+"""Seconds: limits are looked at by the sweep, which cannot tell shorter ones apart."""
+AS_TYPED = "As 2h, 90m or 7d."
+_UNITS = {"mb": Decimal(10**6), "gb": Decimal(10**9), "mib": Decimal(1 << 20), "gib": Decimal(GIB)}
+_WITH_UNIT = re.compile(r"([0-9.eE+-]{1,40})\s*(mb|gb|mib|gib)", re.IGNORECASE)
+
+AMOUNTS = ("gpu_quota", "gpu_limit", "over_quota_weight", "cpu_quota", "cpu_limit")
+MEMORY = ("memory_quota", "memory_limit")
+LIMITS = {"time_limit": "time_limit_seconds", "idle_limit": "idle_limit_seconds"}
+"""Fields of a form, and of a row."""
+_WORDS = {"time_limit": "time limit", "idle_limit": "idle limit"}
+_UNIT_WORDS = {"gpu": "GPUs", "cpu": "cores", "memory": "GiB"}
+
+
+class Held(Protocol):
+    """GPUs in devices, CPU in cores, memory in bytes."""
+
+    @property
+    def gpus(self) -> Decimal: ...
+    @property
+    def cpu(self) -> Decimal: ...
+    @property
+    def memory(self) -> Decimal: ...
+
+
+class GibField(forms.DecimalField):
+    """An amount of memory in GiB; "512 MB" is understood too."""
+
+    def to_python(self, value: Any) -> Decimal | None:  # type: ignore[override]
+        match = _WITH_UNIT.fullmatch(str(value).strip()) if value is not None else None
+        if match is None:
+            return super().to_python(value)
+        amount = super().to_python(match[1])
+        return None if amount is None else amount * _UNITS[match[2].lower()] / GIB
+
+
+class DurationField(forms.CharField):
+    """A duration, in seconds; None for an empty one."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(required=False, max_length=40, widget=forms.TextInput({"placeholder": "None", "autocomplete": "off"}), **more)
+
+    def clean(self, value: Any) -> int | None:
+        text = super().clean(value)
+        if not text:
+            return None
+        try:
+            seconds = durations.read(text)
+        except ValueError:
+            raise forms.ValidationError("Give a duration as 2h, 90m or 7d; at most 366d.") from None
+        if seconds < SHORTEST:
+            raise forms.ValidationError(f"It must be at least {durations.words(SHORTEST)}.")
+        return seconds
+
+
+def amount(
+    label: str, help_text: str, places: int | None = 2, least: str = "0", kind: type[forms.DecimalField] = forms.DecimalField
+) -> Any:
+    """A field for an amount that may be without limit."""
+    return kind(
+        label=label,
+        required=False,
+        min_value=Decimal(least),
+        max_value=Decimal(10**7),
+        max_digits=10 if places is not None else None,
+        decimal_places=places,
+        help_text=help_text,
+        widget=forms.NumberInput({"placeholder": "Unlimited"}),
+    )
+
+
+class SharesForm(forms.Form):
+    """A quota and limits. `row` is what is being changed, None for a new one."""
+
+    description = forms.CharField(required=False, max_length=250, widget=forms.TextInput({"autocomplete": "off"}))
+    gpu_quota = amount("GPU quota", "GPUs that are its own, fractions too. Empty is without limit; 0 runs on what others leave idle.")
+    gpu_limit = amount("GPU limit", "GPUs that it may hold at most, with what others leave idle. 0 allows work without GPUs only.")
+    over_quota_weight = forms.DecimalField(
+        label="Over-quota weight",
+        required=False,
+        min_value=Decimal(0),
+        max_digits=6,
+        decimal_places=2,
+        help_text="Its part of what is idle, against the others: 2 gets twice as much as 1, 0 gets none. Empty is 1.",
+    )
+    cpu_quota = amount("CPU quota", "Cores that are its own.", 3)
+    memory_quota = amount("Memory quota (GiB)", "Memory that is its own.", None, kind=GibField)
+    time_limit = DurationField(label="Time limit", help_text=f"How long a workload may be in Running, over all its runs. {AS_TYPED}")
+    idle_limit = DurationField(
+        label="Idle limit", help_text=f"How long a workload may leave its GPUs unused, where the cluster tells their use. {AS_TYPED}"
+    )
+
+    def __init__(self, *args: Any, row: Any = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.row = row
+
+    def clean_description(self) -> str:
+        return str(self.cleaned_data["description"]).replace("\x00", "").strip()
+
+    def clean_over_quota_weight(self) -> Decimal:
+        weight: Decimal | None = self.cleaned_data["over_quota_weight"]
+        return Decimal(1) if weight is None else weight
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        for resource, unit in _UNIT_WORDS.items():
+            quota, limit = given.get(f"{resource}_quota"), given.get(f"{resource}_limit")
+            if limit is None or {f"{resource}_quota", f"{resource}_limit"} & self.errors.keys():
+                continue
+            if quota is not None and quota > limit:
+                self.add_error(f"{resource}_limit", f"It must be at least the quota, {quota:f} {unit}. Leave it empty for no limit.")
+            elif quota is None and self.needs_quota:
+                self.add_error(
+                    f"{resource}_quota", f"It may hold {limit:f} {unit} at most, so its quota cannot be unlimited. Give a number."
+                )
+        time, idle = given.get("time_limit"), given.get("idle_limit")
+        if time is not None and idle is not None and idle >= time:
+            told = f"It must be shorter than the time limit, {durations.words(time)}: it would never be reached before that."
+            self.add_error("idle_limit", told)
+        if self.row is not None and not self.errors:
+            self._check_held(given)
+        return given
+
+    needs_quota = True
+    """Whether an empty quota is without limit, which no limit goes with."""
+
+    def _check_held(self, given: Mapping[str, Any]) -> None:
+        """No quota goes under what cannot be interrupted and runs now."""
+        now = {"gpu": self.row.gpu_quota, "cpu": self.row.cpu_quota, "memory": gib(self.row.memory_quota)}
+        less = [name for name, quota in now.items() if (new := given.get(f"{name}_quota")) is not None and (quota is None or new < quota)]
+        if not less:
+            return
+        find: Callable[[Iterable[int]], Held] = import_string(settings.HOLDING)
+        held = find(projects_of(self.row))
+        amounts = {"gpu": held.gpus, "cpu": held.cpu, "memory": Decimal(held.memory) / GIB}
+        for name in less:
+            if amounts[name] > given[f"{name}_quota"]:
+                self.add_error(
+                    f"{name}_quota",
+                    f"Non-preemptible workloads use {plain(round(amounts[name], 3))} {_UNIT_WORDS[name]} now, and nothing may interrupt "
+                    f"them. Give at least as much, or stop some of them first.",
+                )
+
+    def fill(self, row: Any) -> None:
+        """Give a row what the form says."""
+        row.description = self.cleaned_data["description"]
+        for name in AMOUNTS:
+            if name in self.fields:
+                setattr(row, name, self.cleaned_data[name])
+        for name in MEMORY:
+            if name in self.fields:
+                given = self.cleaned_data[name]
+                setattr(row, name, None if given is None else round(given * GIB))
+        for name, column in LIMITS.items():
+            setattr(row, column, self.cleaned_data[name])
+
+
+def projects_of(row: Department | Project) -> list[int]:
+    """The ids of the projects that share a quota."""
+    return [row.pk] if isinstance(row, Project) else list(row.projects.there().values_list("pk", flat=True))
+
+
+def shown(row: Department | Project) -> dict[str, Any]:
+    """What a form shows of a row: every field of `SharesForm`, and those of a project."""
+    found: dict[str, Any] = {"description": row.description}
+    found |= {name: plain(getattr(row, name)) for name in AMOUNTS if hasattr(row, name)}
+    found |= {name: plain(gib(getattr(row, name))) for name in MEMORY if hasattr(row, name)}
+    return found | {name: durations.typed(getattr(row, column)) for name, column in LIMITS.items()}
+
+
+def as_typed(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The same as a browser would send it, for the seal of `console.editing`."""
+    listed = {name: value if isinstance(value, list | tuple) else [value] for name, value in values.items()}
+    return {name: [str(each) for each in several if each not in (None, "")] for name, several in listed.items()}
+
+
+def laxer(given: Mapping[str, Any], department: Department) -> list[tuple[str, str]]:
+    """The limits of a project that are not as strict as its department's: (field, what is wrong)."""
+    found = []
+    for name, column in LIMITS.items():
+        own, above = given.get(name), getattr(department, column)
+        if own is not None and above is not None and own > above:
+            told = f"{durations.words(own)} is more than the {_WORDS[name]} of department {department.name}, {durations.words(above)}."
+            found.append((name, f"{told} A project can only be stricter: give less, or leave it empty for the department's."))
+    return found
+
+
+def gib(amount: int | None) -> Decimal | None:
+    """Bytes as they are typed."""
+    return None if amount is None else (Decimal(amount) / GIB).quantize(Decimal("0.01"))
+
+
+def plain(value: Any) -> Any:
+    """A number without idle zeros."""
+    return f"{value.normalize():f}" if isinstance(value, Decimal) else value
+
+
+class DepartmentForm(SharesForm):
+    """A department. Its quota is that of its Queue on each cluster where it has projects."""
+
+    name = forms.CharField(max_length=40, widget=forms.TextInput({"autocomplete": "off"}), help_text="At most 40 characters.")
+    field_order = ("name", "description")
+    needs_quota = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for resource in ("gpu", "cpu", "memory"):
+            field = self.fields[f"{resource}_quota"]
+            field.widget.attrs["placeholder"] = "Sum of its projects"
+            field.help_text = "What is its projects' together, on each cluster. Empty: the sum of theirs."
+        self.fields["gpu_limit"].help_text = "GPUs that its projects may hold at most, together."
+        self.fields["over_quota_weight"].help_text = "Its part of what is idle, against other departments. Empty is 1."
+        self.fields["time_limit"].help_text = f"Of every workload in its projects, which may be stricter. {AS_TYPED}"
+
+    def clean_name(self) -> str:
+        name = " ".join(str(self.cleaned_data["name"]).replace("\x00", "").split())
+        others = Department.objects.there().filter(name=name).exclude(pk=self.row.pk if self.row else None)
+        if others.exists():
+            raise forms.ValidationError("There is a department of this name already. Choose another name.")
+        return name
+
+    @staticmethod
+    def values(department: Department) -> dict[str, Any]:
+        """What the form shows of a department."""
+        return {"name": department.name} | shown(department)

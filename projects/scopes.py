@@ -1,0 +1,116 @@
+"""Where something belongs or holds: the tenant, a cluster, a department or a project, and everything below.
+
+A project is below its department and its cluster; both of these are below the tenant.
+"""
+
+import uuid
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Self
+
+from django.db import models
+
+if TYPE_CHECKING:
+    from projects.models import Department, Project
+
+
+class Level(StrEnum):
+    TENANT = "tenant"
+    CLUSTER = "cluster"
+    DEPARTMENT = "department"
+    PROJECT = "project"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A level and the id there; the tenant has none."""
+
+    level: Level
+    id: int | uuid.UUID | None = None
+
+    def __str__(self) -> str:
+        return str(self.level) if self.id is None else f"{self.level}:{self.id}"
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """From "tenant" or "level:id", as forms and the REST API carry it. Raises ValueError."""
+        name, _, key = text.partition(":")
+        level = Level(name)
+        if level is Level.TENANT:
+            if key:
+                raise ValueError(text)
+            return cls(level)
+        if level is Level.CLUSTER:
+            return cls(level, uuid.UUID(key))
+        if not (key.isascii() and key.isdigit() and len(key) < 19):
+            raise ValueError(text)
+        return cls(level, int(key))
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """As the fields of a `Scoped` row."""
+        found: dict[str, Any] = {"cluster_id": None, "department_id": None, "project_id": None}
+        return found if self.level is Level.TENANT else found | {f"{self.level}_id": self.id}
+
+
+TENANT = Scope(Level.TENANT)
+
+
+def of_project(project: "Project | int") -> Scope:
+    """The scope of a project, or of the project with this id."""
+    return Scope(Level.PROJECT, project if isinstance(project, int) else project.pk)
+
+
+def of_department(department: "Department | int") -> Scope:
+    return Scope(Level.DEPARTMENT, department if isinstance(department, int) else department.pk)
+
+
+def of_cluster(cluster: uuid.UUID) -> Scope:
+    return Scope(Level.CLUSTER, cluster)
+
+
+class Scoped(models.Model):
+    """A row that belongs to one scope: at most one of the three is given, and none means the tenant."""
+
+    cluster = models.ForeignKey("clusters.Cluster", models.CASCADE, null=True, blank=True, related_name="+")
+    department = models.ForeignKey("projects.Department", models.CASCADE, null=True, blank=True, related_name="+")
+    project = models.ForeignKey("projects.Project", models.CASCADE, null=True, blank=True, related_name="+")
+
+    class Meta:
+        abstract = True
+
+    @property
+    def scope(self) -> Scope:
+        if self.project_id is not None:
+            return of_project(self.project_id)
+        if self.department_id is not None:
+            return of_department(self.department_id)
+        return TENANT if self.cluster_id is None else of_cluster(self.cluster_id)
+
+    @property
+    def scope_words(self) -> str:
+        """As pages show it; the row it names has to be loaded with this one."""
+        if self.project is not None:
+            return f"Project {self.project.name}"
+        if self.department is not None:
+            return f"Department {self.department.name}"
+        return "Everybody" if self.cluster is None else f"Cluster {self.cluster.name}"
+
+
+def one_scope() -> models.CheckConstraint:
+    """At most one of the three columns is given."""
+    pairs = (("cluster", "department"), ("cluster", "project"), ("department", "project"))
+    condition = models.Q()
+    for one, other in pairs:
+        condition &= models.Q((f"{one}__isnull", True)) | models.Q((f"{other}__isnull", True))
+    return models.CheckConstraint(condition=condition, name="%(class)s_of_one_scope")
+
+
+def name_once() -> list[models.BaseConstraint]:
+    """A name is given once in each scope."""
+    found: list[models.BaseConstraint] = [
+        models.UniqueConstraint(fields=[level, "name"], name=f"%(class)s_name_once_a_{level}")
+        for level in ("project", "department", "cluster")
+    ]
+    nowhere = models.Q(cluster=None, department=None, project=None)
+    return [*found, models.UniqueConstraint(fields=["name"], condition=nowhere, name="%(class)s_name_once_for_all")]

@@ -1,0 +1,151 @@
+"""Sessions of browsers: whose they are, from where, since when; and their end. A session that is used goes on, one that is not ends."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from allauth.usersessions.models import UserSession
+from django.conf import settings
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.auth.signals import user_logged_in
+from django.contrib.sessions.models import Session
+from django.dispatch import receiver
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+
+from console.errors import UserError
+from projects import access, audit, granting
+from projects.audit import Event
+from projects.models import User
+from projects.permissions import Entity, Verb
+
+MOST = 50
+"""Sessions of one person; the longest unused end when there are more."""
+NOWHERE = "0.0.0.0"  # noqa: S104 - nothing listens there, it stands for an address that is not known
+SEEN = "seen"
+"""Where a session keeps when it was last used, roughly."""
+ROUGHLY = 300.0
+"""Seconds between two notes of that: not every request has to write."""
+_BY_ITSELF = ("-live", "-changes", "-stream")
+"""How the names of addresses end that an open page asks by itself: a page that nobody looks at keeps no session."""
+_BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iOS"),
+    ("iPad", "iOS"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One session as the account page lists it."""
+
+    pk: int
+    browser: str
+    address: str
+    since: datetime
+    last: datetime
+    here: bool
+
+
+def of(user: User, key: str | None) -> Sequence[Seen]:
+    """The user's sessions that are open, that of `key` first, then the last used ones."""
+    rows = list(UserSession.objects.filter(user=user).order_by("-last_seen_at", "-pk")[:MOST])
+    open_ones = _open(user, [row.session_key for row in rows])
+    found = [
+        Seen(row.pk, browser(row.user_agent), "" if row.ip == NOWHERE else row.ip, row.created_at, row.last_seen_at, row.session_key == key)
+        for row in rows
+        if row.session_key in open_ones
+    ]
+    return sorted(found, key=lambda each: not each.here)
+
+
+def begun(request: HttpRequest) -> None:
+    """Note a session of somebody who has just signed in, or whose session was not noted; the longest unused beyond MOST end."""
+    UserSession.objects.create_from_request(request)
+    rows = UserSession.objects.filter(user=request.user).order_by("-last_seen_at", "-pk")
+    _end(list(rows.values_list("session_key", flat=True)[MOST : 2 * MOST]))
+
+
+def touch(request: HttpRequest) -> None:
+    """The person uses their session: it ends as much later. What an open page asks by itself does not count."""
+    match = request.resolver_match
+    if not request.user.is_authenticated or (match is not None and (match.url_name or "").endswith(_BY_ITSELF)):
+        return
+    now = time.time()
+    # Where sessions are short, they are noted more often.
+    if now - float(request.session.get(SEEN, 0)) < min(ROUGHLY, settings.SESSION_COOKIE_AGE / 20):
+        return
+    request.session[SEEN] = now
+    # Who looks as another does so in their own session.
+    if request.session.session_key and request.session.get(SESSION_KEY) == str(request.user.pk):
+        begun(request)
+
+
+def renewed(request: HttpRequest, before: str | None) -> None:
+    """The session has another key than `before`: it stays the one that it was in the list."""
+    UserSession.objects.filter(session_key=before).update(session_key=request.session.session_key)
+
+
+def end(user: User, pk: int) -> bool:
+    """End one of the user's sessions. Whether there was one."""
+    keys = list(UserSession.objects.filter(user=user, pk=pk).values_list("session_key", flat=True))
+    _end(keys)
+    return bool(keys)
+
+
+def end_all(user: User, *, but: str | None = None) -> int:
+    """End the user's sessions, save that of the key `but`; how many there were."""
+    keys = list(UserSession.objects.filter(user=user).exclude(session_key=but or "").values_list("session_key", flat=True)[: 10 * MOST])
+    _end(keys)
+    return len(keys)
+
+
+def end_all_of(user: User, by: User) -> None:
+    """An administrator signs somebody out everywhere."""
+    access.require(by, Verb.EDIT, Entity.USERS)
+    if user.is_service:
+        raise UserError("This is a service account: it has no sessions.")
+    granting.require_not_above(user, by)
+    ended = end_all(user)
+    audit.record(Event.SIGN_OUT, "user", by=by, id=user.pk, name=user.username, text=f"Ended all of their sessions ({ended}).")
+
+
+def forget(key: str | None) -> None:
+    """The session of this key has ended."""
+    UserSession.objects.filter(session_key=key or "").delete()
+
+
+def browser(agent: str) -> str:
+    """What a browser calls itself, in two words. It is hostile text: nothing of it is shown."""
+    name = next((words for mark, words in _BROWSERS if mark in agent), "Unknown browser")
+    system = next((words for mark, words in _SYSTEMS if mark in agent), "")
+    return f"{name} on {system}" if system else name
+
+
+def _open(user: User, keys: Sequence[str]) -> frozenset[str]:
+    """Those of the keys whose session is good: not ended, not expired, and of the password that the user has now."""
+    good = user.get_session_auth_hash()
+    rows = Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
+    found = {row.session_key: row.get_decoded() for row in rows}
+    return frozenset(
+        key
+        for key, held in found.items()
+        if held.get(SESSION_KEY) == str(user.pk) and constant_time_compare(str(held.get(HASH_SESSION_KEY, "")), good)
+    )
+
+
+def _end(keys: Sequence[str]) -> None:
+    Session.objects.filter(session_key__in=keys).delete()
+    UserSession.objects.filter(session_key__in=keys).delete()
+
+
+@receiver(user_logged_in)
+def _signed_in(request: HttpRequest, **_: object) -> None:
+    request.session[SEEN] = time.time()

@@ -1,0 +1,111 @@
+"""Who an identity of the provider is here: a user of their own, never somebody else's; and the groups that the provider told."""
+
+import re
+from typing import Any
+
+from allauth.socialaccount.models import SocialAccount
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+
+from console.errors import Clash, NotAllowed
+from projects import audit
+from projects.audit import Event
+from projects.models import User
+
+MOST_GROUPS = 200
+"""Groups of one person; more are not looked at."""
+LONGEST = 150
+"""Characters of a group's or a user's name."""
+_OTHERS = re.compile(r"[^A-Za-z0-9@.+_-]+")
+
+
+def username(claims: dict[str, Any]) -> str:
+    """The name here of who signs in for the first time. Raises NotAllowed where the provider tells none that could be one."""
+    for claim in ("preferred_username", "email"):
+        name = _OTHERS.sub("-", str(claims.get(claim) or "")).strip("@.+_-")
+        if 0 < len(name) <= LONGEST:
+            return name
+    raise NotAllowed(
+        "The provider does not tell your user name or your email address, so you cannot sign in. "
+        "Ask an administrator of Muster to have one of the scopes profile and email allowed there."
+    )
+
+
+def prepared(user: User, claims: dict[str, Any]) -> User:
+    """A new user for an identity, not saved yet. Raises Clash where the name is somebody's already."""
+    user.username = username(claims)
+    if User.objects.filter(username__iexact=user.username).exists():
+        raise Clash(
+            f"There is a user {user.username} of Muster already, who is not connected with you at {settings.OPTIONS.oidc_name}. "
+            "If that is you, sign in with your password and connect the two on the account page; if not, ask an administrator of Muster."
+        )
+    user.email = email(claims)
+    user.first_name, user.last_name = (_plain(claims.get(name)) for name in ("given_name", "family_name"))
+    user.set_unusable_password()
+    return user
+
+
+def email(claims: dict[str, Any]) -> str:
+    """The address that the provider tells, "" where it is none."""
+    told = str(claims.get("email") or "")[:254]
+    try:
+        validate_email(told)
+    except ValidationError:
+        return ""
+    return told
+
+
+def _plain(told: object) -> str:
+    return "".join(each for each in str(told or "") if each.isprintable())[:LONGEST]
+
+
+def told_groups(claims: dict[str, Any]) -> set[str]:
+    """The names of the groups in the claims. One that is too long is left out: cut, it could be another group's."""
+    told = claims.get(settings.OPTIONS.oidc_groups_claim)
+    listed = [told] if isinstance(told, str) else told if isinstance(told, list) else []
+    names = (name.strip() for name in listed[:MOST_GROUPS] if isinstance(name, str))
+    return {name for name in names if 0 < len(name) <= LONGEST and name.isprintable()}
+
+
+def sync_groups(user: User, claims: dict[str, Any]) -> None:
+    """From now on the user is in exactly the groups that the provider told: `User.groups` has no others."""
+    names = told_groups(claims)
+    with transaction.atomic():
+        before = set(user.groups.values_list("name", flat=True))
+        if before == names:
+            return
+        Group.objects.bulk_create([Group(name=name) for name in sorted(names - before)], ignore_conflicts=True)
+        user.groups.set(Group.objects.filter(name__in=names))
+        audit.record(
+            Event.UPDATE,
+            "user",
+            by=None,
+            id=user.pk,
+            name=user.username,
+            before={"groups": sorted(before)},
+            after={"groups": sorted(names)},
+            text="The groups that single sign-on told.",
+        )
+    user.__dict__.pop("rights", None)
+
+
+def is_connected(user: User) -> bool:
+    """Whether the user can come in by single sign-on."""
+    return bool(SocialAccount.objects.filter(user=user).exists())
+
+
+def connected(user: User, claims: dict[str, Any]) -> None:
+    """Single sign-on leads to the user from now on, with the groups that it tells."""
+    audit.record(Event.UPDATE, "user", by=user, id=user.pk, name=user.username, text="Connected with single sign-on.")
+    sync_groups(user, claims)
+
+
+def disconnect(user: User) -> None:
+    """Single sign-on does not lead to the user any more; the groups that it told go with it."""
+    with transaction.atomic():
+        SocialAccount.objects.filter(user=user).delete()
+        sync_groups(user, {})
+        audit.record(Event.UPDATE, "user", by=user, id=user.pk, name=user.username, text="Ended the connection with single sign-on.")

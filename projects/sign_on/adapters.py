@@ -1,0 +1,162 @@
+"""Where allauth asks what to do: our words, our rules, and nothing by mail."""
+
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.flows.login import get_authentication_records
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.providers.base.constants import AuthError, AuthProcess
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from console import encryption
+from console.errors import Clash, NotAllowed, UserError
+from projects import audit, second_factor, sessions, throttle
+from projects.audit import Event
+from projects.models import User
+from projects.sign_on import accounts, discovery, web
+from projects.sign_on.provider import app
+
+
+class NotSignedOn(NotAllowed):
+    """A sign-in at the provider came to nothing. `why` is for the log and the audit log."""
+
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(text)
+        self.why = why
+
+
+class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
+    """A sign-in from its first proof to the session."""
+
+    def get_login_stages(self) -> list[str]:
+        return ["projects.sign_on.stages.SecondFactor"]
+
+    def pre_login(self, request: HttpRequest, user: User, **_: Any) -> HttpResponse | None:
+        """Raises NotAllowed for who is deactivated, or a program."""
+        if not user.is_active or user.is_service:
+            raise NotAllowed("You cannot sign in to Muster any more: an administrator has deactivated your user. Ask one of them.")
+        return None
+
+    def login(self, request: HttpRequest, user: User) -> None:
+        super().login(request, user)
+        signed_on = any(each.get("method") == "socialaccount" for each in get_authentication_records(request, user))
+        way = "By single sign-on" if signed_on else "With a password"
+        also = " and a second factor" if second_factor.is_set(user) else ""
+        audit.record(Event.SIGN_IN, "user", by=user, id=user.pk, name=user.username, text=f"{way}{also}.")
+
+    def is_safe_url(self, url: str | None) -> bool:
+        return is_ours(url or "")
+
+    def get_login_redirect_url(self, request: HttpRequest) -> str:
+        return reverse(settings.LOGIN_REDIRECT_URL)
+
+    def get_signup_redirect_url(self, request: HttpRequest) -> str:
+        return reverse(settings.LOGIN_REDIRECT_URL)
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        return str(throttle.ip_of(request) or sessions.NOWHERE)
+
+    def add_message(self, *_: Any, **__: Any) -> None:
+        """Our pages say what there is to say."""
+
+    def send_mail(self, *_: Any, **__: Any) -> None:
+        """Muster sends no mail."""
+
+    def send_notification_mail(self, *_: Any, **__: Any) -> None:
+        """Muster sends no mail."""
+
+
+class Identities(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    """Identities of the provider, and the users that they are."""
+
+    def list_apps(self, request: HttpRequest, provider: str | None = None, client_id: str | None = None) -> list[SocialApp]:
+        """The one of the settings: none is kept in the database."""
+        found = app()
+        wanted = found is not None and provider in (None, found.provider, found.provider_id) and client_id in (None, found.client_id)
+        return [found] if wanted else []
+
+    def get_requests_session(self) -> web.Session:
+        return web.Session()
+
+    def on_authentication_error(self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, **_: Any) -> None:
+        """Raises NotSignedOn."""
+        name = settings.OPTIONS.oidc_name
+        if error == AuthError.CANCELLED:
+            raise NotSignedOn(f"You did not sign in at {name}. Try it again, or sign in with a password.", "cancelled")
+        if exception is None:
+            told = str(request.GET.get("error", ""))[:60]
+            raise NotSignedOn(
+                f"This attempt to sign in at {name} is not known here, or not any more: it may have taken too long, or begun in another "
+                "browser. Begin anew.",
+                f"the provider said {told!r}" if told else "no such state",
+            )
+        why = exception.text if isinstance(exception, discovery.Trouble) else type(exception).__name__
+        raise NotSignedOn(
+            f"Muster cannot believe or understand what {name} answered, so you are not signed in. Try it again; if it happens again, ask "
+            "an administrator of Muster, whose log says more, or sign in with a password.",
+            why,
+        )
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        """Raises Clash where somebody connects with an identity that is another user's."""
+        if sociallogin.state.get("process") == AuthProcess.CONNECT:
+            if sociallogin.is_existing and sociallogin.user != request.user:
+                name = settings.OPTIONS.oidc_name
+                raise Clash(f"Who you are at {name} is connected with somebody else already: {sociallogin.user}. Sign in that way.")
+        elif sociallogin.is_existing and sociallogin.user.is_active:
+            accounts.sync_groups(sociallogin.user, sociallogin.claims)
+
+    def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> User:
+        """The first sign-in of somebody new. Raises Clash for a name that is taken."""
+        user = accounts.prepared(sociallogin.user, sociallogin.claims)
+        try:
+            with transaction.atomic():
+                sociallogin.save(request)
+                audit.record(
+                    Event.CREATE, "user", by=user, id=user.pk, name=user.username, after={"username": user.username, "email": user.email}
+                )
+                accounts.sync_groups(user, sociallogin.claims)
+        except IntegrityError:
+            raise Clash("Somebody of this name came in at the same moment. Sign in once more.") from None
+        return user
+
+    def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> User:
+        user: User = sociallogin.user
+        return user
+
+    def get_connect_redirect_url(self, request: HttpRequest, socialaccount: Any) -> str:
+        return reverse("account")
+
+    def send_notification_mail(self, *_: Any, **__: Any) -> None:
+        """Muster sends no mail."""
+
+
+class Codes(DefaultMFAAdapter):  # type: ignore[misc]
+    """Second factors: their secrets are encrypted like all others."""
+
+    def encrypt(self, text: str) -> str:
+        return encryption.encrypt(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        """Raises UserError where the key is not here any more."""
+        try:
+            return encryption.decrypt(encrypted_text)
+        except encryption.Unreadable:
+            raise UserError(
+                "Your second factor cannot be checked: the key that it was encrypted with is not among MUSTER_ENCRYPTION_KEYS any more. "
+                "Ask an administrator of Muster to add that key, or to reset your second factor."
+            ) from None
+
+    def send_notification_mail(self, *_: Any, **__: Any) -> None:
+        """Muster sends no mail."""
+
+
+def is_ours(url: str) -> bool:
+    """Whether it is a page of ours. Without the slash it could be the name of a view, or of none."""
+    return url.startswith("/") and url_has_allowed_host_and_scheme(url, None)

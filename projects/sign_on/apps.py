@@ -1,0 +1,23 @@
+"""What this room does when something happens in allauth."""
+
+from typing import Any
+
+from django.apps import AppConfig
+
+
+class SignOn(AppConfig):
+    name = "projects.sign_on"
+
+    def ready(self) -> None:
+        from allauth.socialaccount.signals import social_account_added
+
+        social_account_added.connect(_connected, dispatch_uid="muster.connected")
+
+
+def _connected(request: Any, sociallogin: Any, **_: Any) -> None:
+    from django.contrib import messages
+
+    from projects.sign_on import accounts
+
+    accounts.connected(sociallogin.user, sociallogin.claims)
+    messages.success(request, "Your user is connected. You can sign in either way from now on.")

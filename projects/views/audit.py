@@ -1,0 +1,129 @@
+"""The audit log as a table, one entry of it, and the table as a file."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.apps import apps
+from django.db import connection
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.utils.dateparse import parse_date
+from django.views.decorators.http import require_safe
+
+from console import tables
+from console.http import page
+from console.tables import Column, Filter, Table
+from projects import access
+from projects.api.audit import shown
+from projects.differences import differences
+from projects.http import Request
+from projects.models import AuditEntry
+from projects.permissions import Entity, Verb
+
+FILE = "muster-audit"
+_KINDS = """WITH RECURSIVE kinds(name) AS (
+  SELECT MIN(entity) FROM projects_auditentry
+  UNION ALL SELECT (SELECT MIN(entity) FROM projects_auditentry WHERE entity > kinds.name) FROM kinds WHERE kinds.name IS NOT NULL
+) SELECT name FROM kinds WHERE name IS NOT NULL LIMIT 100"""
+
+
+def _day(text: str) -> datetime:
+    day = parse_date(text)
+    assert day is not None
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+def _entities(request: HttpRequest) -> Sequence[tuple[str, str]]:
+    """The kinds of thing that the log has: from one to the next in their index, however many entries there are of each."""
+    with connection.cursor() as cursor:
+        cursor.execute(_KINDS)
+        return [(name, words(name)) for (name,) in cursor.fetchall()]
+
+
+def words(entity: str) -> str:
+    """A kind of thing as a table shows it."""
+    return entity.replace("-", " ").capitalize()
+
+
+def _until(rows: Any, text: str) -> Any:
+    return rows.filter(at__lt=_day(text) + timedelta(days=1))
+
+
+TABLE = Table(
+    "Audit log",
+    (
+        Column("at", "Date & time", lambda row: row.at.isoformat(timespec="seconds"), "audit/_at.html", order=("at",)),
+        Column("subject", "Subject", lambda row: row.subject, order=("subject",)),
+        Column("type", "Type", lambda row: row.subject_kind),
+        Column("event", "Event", lambda row: row.get_event_display(), order=("event",)),
+        Column("entity", "Entity", lambda row: words(row.entity), order=("entity",)),
+        Column("name", "Name", lambda row: row.entity_name, order=("entity_name",)),
+        Column("scope", "Scope", lambda row: row.scope_name),
+        Column("status", "Status", lambda row: "Succeeded" if row.succeeded else "Failed", "audit/_status.html"),
+        Column("address", "Address", lambda row: row.address),
+        Column("request", "Request id", lambda row: row.request_id),
+        Column("text", "Remark", lambda row: row.text, is_extra=True),
+        Column("method", "Method", lambda row: row.method, is_extra=True),
+        Column("path", "Path", lambda row: row.path, is_extra=True),
+        Column("id", "Entity id", lambda row: row.entity_id, is_extra=True),
+    ),
+    search=("subject__icontains", "entity_name__icontains", "entity_id__iexact", "request_id__iexact"),
+    search_words="Search by subject, name or id",
+    filters=(
+        Filter("event", "Event", lambda _: AuditEntry.Event.choices, lambda rows, value: rows.filter(event=value)),
+        Filter("entity", "Entity", _entities, lambda rows, value: rows.filter(entity=value)),
+        Filter(
+            "status",
+            "Status",
+            lambda _: [("succeeded", "Succeeded"), ("failed", "Failed")],
+            lambda rows, value: rows.filter(succeeded=value == "succeeded"),
+        ),
+        Filter("subject", "Subject", lambda _: [], lambda rows, value: rows.filter(subject__iexact=value.strip()), kind="text"),
+        Filter("from", "From", lambda _: [], lambda rows, value: rows.filter(at__gte=_day(value)), kind="date"),
+        Filter("to", "To", lambda _: [], _until, kind="date"),
+    ),
+    sort="-at",
+)
+
+
+@require_safe
+def audit(request: Request) -> HttpResponse:
+    """What was done, by whom, from where: the newest first. Days are those of UTC."""
+    access.require(request.user, Verb.VIEW, Entity.AUDIT)
+    context = {"heading": "Audit log"}
+    return tables.answer(request, AuditEntry.objects.all(), TABLE, "audit/audit.html", context, file=FILE, prepare=name_scopes)
+
+
+@require_safe
+def export(request: Request) -> HttpResponse:
+    """The same rows as JSON, as the REST API has them; at most as many as CSV has."""
+    access.require(request.user, Verb.VIEW, Entity.AUDIT)
+    rows = tables.narrowed(request, AuditEntry.objects.all(), TABLE)[: tables.MOST_CSV]
+    lines = ",\n".join(json.dumps(shown(row)) for row in rows.iterator(chunk_size=tables.CSV_CHUNK))
+    answer = HttpResponse(f'{{"audit_logs": [\n{lines}\n]}}\n', content_type="application/json")
+    answer["Content-Disposition"] = f'attachment; filename="{FILE}.json"'
+    return answer
+
+
+@require_safe
+def entry(request: Request, pk: int) -> HttpResponse:
+    """One entry with what it changed, before and after."""
+    access.require(request.user, Verb.VIEW, Entity.AUDIT)
+    found = get_object_or_404(AuditEntry, pk=pk)
+    name_scopes([found])
+    context = {"entry": found, "what": words(found.entity), "differences": differences(found.before, found.after)}
+    return page(request, "audit/entry.html", "audit/_entry.html", context)
+
+
+def name_scopes(rows: Sequence[Any]) -> None:
+    """Put on each row what its scope is called now: a query a level, whatever the number of rows."""
+    names: dict[str, str] = {"tenant": "Everybody", "": ""}
+    for level, app in (("project", "projects"), ("department", "projects"), ("cluster", "clusters")):
+        wanted = {row.scope.partition(":")[2] for row in rows if row.scope.startswith(f"{level}:")}
+        model = apps.get_model(app, level)
+        found = model.objects.filter(pk__in=wanted).values_list("pk", "name") if wanted else ()
+        names |= {f"{level}:{pk}": f"{level.capitalize()} {name}" for pk, name in found}
+    for row in rows:
+        row.scope_name = names.get(row.scope, row.scope.replace(":", " ").capitalize())

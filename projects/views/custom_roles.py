@@ -1,0 +1,144 @@
+"""The page of roles: what each of the table permits, and the custom ones."""
+
+from typing import Any
+
+from django.db.models import Count, QuerySet
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from console import editing
+from console.errors import Clash, UserError
+from console.http import onward, page
+from console.tables import Column, Table, answer
+from projects import access, custom_roles, granting
+from projects.access_forms import GROUPS, VERBS, CustomRoleForm
+from projects.http import Request
+from projects.models import AuditEntry, CustomRole
+from projects.permissions import ROLES, Entity, Permission, Role, Verb, read
+from projects.rights import view
+from projects.why import may_not
+
+
+def in_letters(role: CustomRole) -> str:
+    """What it permits, in short: "workloads VCE, projects V"."""
+    permitted = read(role.permissions)
+    rows = [(entity.label, "".join(verb.value[0].upper() for verb in VERBS if Permission(entity, verb) in permitted)) for entity in Entity]
+    return ", ".join(f"{label} {letters}" for label, letters in rows if letters)
+
+
+TABLE = Table(
+    "Custom roles",
+    (
+        Column("name", "Role", lambda row: row.name, order=("name",)),
+        Column("description", "Description", lambda row: row.description),
+        Column("permits", "Permits", in_letters),
+        Column("rules", "Access rules", lambda row: row.uses, is_number=True),
+        Column("by", "Created by", lambda row: row.created_by or ""),
+        Column("created", "Created", lambda row: row.created_at.isoformat(), "access/_created.html", order=("created_at",)),
+        Column(
+            "updated", "Last updated", lambda row: row.updated_at.isoformat(), "access/_updated.html", order=("updated_at",), is_extra=True
+        ),
+    ),
+    search_words="Search custom roles",
+    actions="access/_role_actions.html",
+)
+
+
+@require_safe
+def roles(request: Request) -> HttpResponse:
+    """What each role permits; the custom ones for who may give roles."""
+    user = request.user
+    sees = any(user.rights.anywhere(view(entity)) for entity in (Entity.ROLES, Entity.ACCESS_RULES))
+    refused = may_not(user, Verb.CREATE, Entity.ROLES, words="New role", icon="plus") if sees else None
+    context = {
+        "groups": [
+            (title, [(entity, [_cell(role, entity) for role in ROLES.values()]) for entity in entities]) for title, entities in GROUPS
+        ],
+        "roles": ROLES.values(),
+        "verbs": VERBS,
+        "sees_custom": sees,
+        "may_not": refused,
+        "new": "" if refused or not sees else reverse("role-new"),
+        "empty": "access/_no_roles.html",
+    }
+    found: QuerySet[CustomRole] = CustomRole.objects.annotate(uses=Count("access_rules")).select_related("created_by")
+    return answer(request, found if sees else found.none(), TABLE, "access/roles.html", context, file="custom-roles")
+
+
+def _cell(role: Role, entity: Entity) -> list[tuple[Verb, bool]]:
+    return [(verb, role.permits(Permission(entity, verb))) for verb in VERBS]
+
+
+@require_http_methods(["GET", "POST"])
+def role_new(request: Request) -> HttpResponse:
+    """A new custom role, perhaps like another one: `copy` names it as access rules do."""
+    access.require(request.user, Verb.CREATE, Entity.ROLES)
+    initial = _like(request.GET["copy"]) if "copy" in request.GET else {}
+    form = CustomRoleForm(request.POST or None, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        try:
+            role = custom_roles.create(**form.cleaned_data, by=request.user)
+            return onward(request, reverse("roles"), f"Role {role.name} is created.")
+        except UserError as refusal:
+            form.add_error(refusal.field or None, refusal.text)
+    return _form(request, form, "New role", reverse("role-new"), "Create role", 422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "POST"])
+def role_edit(request: Request, pk: int) -> HttpResponse:
+    """Change a custom role: for everybody who has it."""
+    access.require(request.user, Verb.EDIT, Entity.ROLES)
+    role = get_object_or_404(CustomRole, pk=pk)
+    form = CustomRoleForm(request.POST or None, initial=dict(custom_roles.state(role)))
+    late: dict[str, Any] = {}
+    status = 200
+    if request.method == "POST" and form.is_valid():
+        try:
+            changed = custom_roles.edit(pk, **form.cleaned_data, by=request.user, version=editing.started_version(request.POST))
+            return onward(request, reverse("roles"), f"Role {changed.name} is changed, for everybody who has it.")
+        except editing.ChangedMeanwhile:
+            role.refresh_from_db()
+            last = AuditEntry.objects.filter(entity="role", entity_id=str(pk)).first()
+            late = {"sent": request.POST, "form": form, "by": last.subject if last else "", "at": role.updated_at}
+            status = 409
+        except UserError as refusal:
+            form.add_error(refusal.field or None, refusal.text)
+    fields = editing.fields(role.version, _as_typed(role), **late)
+    status = 422 if form.errors else status
+    return _form(request, form, f"Change {role.name}", reverse("role-edit", args=[pk]), "Save", status, fields)
+
+
+@require_http_methods(["GET", "POST"])
+def role_delete(request: Request, pk: int) -> HttpResponse:
+    """Asks first; refused while an access rule has the role."""
+    access.require(request.user, Verb.DELETE, Entity.ROLES)
+    role = get_object_or_404(CustomRole, pk=pk)
+    hindered = custom_roles.in_use(role)
+    if request.method == "POST":
+        if hindered:
+            raise Clash(hindered)
+        custom_roles.delete(role, request.user)
+        return onward(request, reverse("roles"), f"Role {role.name} is deleted.")
+    return page(request, "access/role_delete.html", "access/_role_delete.html", {"role": role, "hindered": hindered})
+
+
+def _form(
+    request: Request, form: CustomRoleForm, title: str, url: str, yes: str, status: int, fields: dict[str, Any] | None = None
+) -> HttpResponse:
+    context = {"form": form, "title": title, "url": url, "yes": yes, "rows": form.rows(request.user), "verbs": VERBS} | (fields or {})
+    return render(request, "access/role_form.html", context, status=status)
+
+
+def _like(key: str) -> dict[str, Any]:
+    role = granting.role_of(key)
+    return {
+        "name": f"{role.label} (copy)"[:63],
+        "description": role.about[:250],
+        "permissions": [str(each) for each in sorted(role.permissions)],
+    }
+
+
+def _as_typed(role: CustomRole) -> dict[str, list[str]]:
+    return {"name": [role.name], "description": [role.description], "permissions": list(role.permissions)}

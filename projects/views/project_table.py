@@ -1,0 +1,142 @@
+"""The table of projects, with what each has and holds. Making one is done a floor above."""
+
+from typing import Any
+
+from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from console import tables
+from console.tables import Column, Filter, Rows, Table
+from console.templatetags.muster import gpus
+from projects import access, durations, quotas
+from projects.http import Request
+from projects.models import AccessRule, Project
+from projects.permissions import Entity, Permission, Verb
+from projects.why import may_not
+
+MOST = 500
+"""Choices of a filter, and projects that are being removed."""
+READY, NOT_READY, MAKING = "ready", "not-ready", "making"
+
+
+def _amount(name: str) -> Any:
+    return lambda row: "Unlimited" if getattr(row, name) is None else gpus(getattr(row, name))
+
+
+def _memory(row: Project) -> str:
+    return "Unlimited" if row.memory_quota is None else f"{quotas.plain(quotas.gib(row.memory_quota))} GiB"
+
+
+def _held(name: str) -> Any:
+    return lambda row: gpus(row.held(name))
+
+
+def _held_memory(row: Project) -> str:
+    held = row.held("memory")
+    return "" if held is None else f"{quotas.plain(quotas.gib(int(held)))} GiB"
+
+
+def _ratio(row: Project) -> str:
+    held, quota = row.gpus_allocated, row.gpu_quota
+    return f"{100 * float(held) / float(quota):.0f} %" if held is not None and quota else ""
+
+
+def _limit(name: str) -> Any:
+    """Its own limit, or its department's where that is stricter."""
+    return lambda row: "" if getattr(row, name) is None else durations.words(getattr(row, name))
+
+
+def _pools(row: Project) -> str:
+    return ", ".join(pool.name for pool in row.node_pools.all()) or "All"
+
+
+def _role(row: Any) -> str:
+    return ", ".join(dict.fromkeys(rule.role_label for rule in row.own_rules)) or "From above"
+
+
+def _status(row: Project) -> str:
+    return "Not ready" if row.sync_error else "Ready" if row.synced_at else "Being made"
+
+
+def _by_status(rows: Rows, value: str) -> Rows:
+    narrowed = {READY: Q(sync_error="", synced_at__isnull=False), NOT_READY: ~Q(sync_error=""), MAKING: Q(sync_error="", synced_at=None)}
+    return rows.filter(narrowed[value])
+
+
+def _visible(request: HttpRequest) -> "QuerySet[Project]":
+    user: Any = request.user
+    found: QuerySet[Project] = Project.objects.visible_to(user)
+    return found
+
+
+def _departments(request: HttpRequest) -> list[tuple[str, str]]:
+    rows = _visible(request).order_by("department__name").values_list("department_id", "department__name").distinct()
+    return [(str(pk), name) for pk, name in rows[:MOST]]
+
+
+def _clusters(request: HttpRequest) -> list[tuple[str, str]]:
+    rows = _visible(request).order_by("cluster__name").values_list("cluster_id", "cluster__name").distinct()
+    return [(str(pk), name) for pk, name in rows[:MOST]]
+
+
+def _extra(name: str, title: str, text: Any, **more: Any) -> Column:
+    return Column(name, title, text, is_extra=True, **more)
+
+
+TABLE = Table(
+    "Projects",
+    (
+        Column("name", "Project", lambda row: row.name, "projects/_project_name.html", ("name",)),
+        _extra("description", "Description", lambda row: row.description),
+        Column("status", "Status", _status, "projects/_project_status.html"),
+        Column("role", "Your role", _role),
+        Column("department", "Department", lambda row: row.department.name, order=("department__name",)),
+        Column("cluster", "Cluster", lambda row: row.cluster.name, "projects/_project_cluster.html", ("cluster__name",)),
+        Column("allocated", "Allocated GPUs", _held("gpu"), is_number=True),
+        Column("quota", "GPU quota", _amount("gpu_quota"), is_number=True),
+        Column("ratio", "GPU allocation", _ratio, "projects/_department_ratio.html"),
+        Column("people", "People", lambda row: row.people_count or 0, is_number=True),
+        _extra("pools", "Node pools", _pools),
+        _extra("limit", "GPU limit", _amount("gpu_limit"), is_number=True),
+        _extra("weight", "Over-quota weight", lambda row: quotas.plain(row.over_quota_weight), is_number=True),
+        _extra("held-cpu", "Allocated CPUs", _held("cpu"), is_number=True),
+        _extra("cpu", "CPU quota", _amount("cpu_quota"), is_number=True),
+        _extra("held-memory", "Allocated memory", _held_memory, is_number=True),
+        _extra("memory", "Memory quota", _memory, is_number=True),
+        _extra("preemptibility", "Preemptible by default", lambda row: "Yes" if row.default_preemptible else "No"),
+        _extra("time-limit", "Time limit", _limit("time_limit"), is_number=True),
+        _extra("idle-limit", "Idle limit", _limit("idle_limit"), is_number=True),
+        Column("created", "Created", lambda row: row.created_at.isoformat(), "projects/_created.html", ("created_at",)),
+    ),
+    search=("name__icontains", "description__icontains"),
+    search_words="Search by name or description",
+    filters=(
+        Filter("department", "Department", _departments, lambda rows, value: rows.filter(department=value)),
+        Filter("cluster", "Cluster", _clusters, lambda rows, value: rows.filter(cluster=value)),
+        Filter("status", "Status", lambda _: [(READY, "Ready"), (NOT_READY, "Not ready"), (MAKING, "Being made")], _by_status),
+    ),
+)
+
+
+@require_GET
+def projects(request: Request) -> HttpResponse:
+    """The projects that one may see."""
+    people = AccessRule.objects.filter(project=OuterRef("pk"), user__is_service=False).order_by().values("project")
+    mine = AccessRule.objects.of(request.user).select_related("custom_role")
+    rows = (
+        _visible(request)
+        .select_related("department", "cluster")
+        .defer("cluster__kubeconfig", "cluster__permissions", "cluster__capabilities", "cluster__findings")
+        .annotate(people_count=Subquery(people.annotate(found=Count("user", distinct=True)).values("found")))
+        .prefetch_related("node_pools", Prefetch("access_rules", mine, to_attr="own_rules"))
+    )
+    sees_leaving = access.may(request.user, Verb.DELETE, Entity.PROJECTS)
+    gone = Project.objects.leaving().select_related("cluster").defer("cluster__kubeconfig").order_by("left_at")
+    context = {
+        "may_create": request.user.rights.anywhere(Permission(Entity.PROJECTS, Verb.CREATE)),
+        "may_not": may_not(request.user, Verb.CREATE, Entity.PROJECTS, words="New project", icon="plus", anywhere=True),
+        "leaving": gone[:MOST] if sees_leaving else (),
+        "empty": "projects/_no_projects.html",
+    }
+    return tables.answer(request, rows, TABLE, "projects/projects.html", context, file="projects")

@@ -1,0 +1,140 @@
+"""Service accounts of every scope: programs' ways in."""
+
+from django.db.models import Prefetch
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from console.errors import UserError
+from console.http import onward, page
+from console.tables import Column, Filter, Rows, Table, answer
+from projects import access, actions
+from projects.access_forms import AccountForm
+from projects.http import Request
+from projects.models import AccessRule, ServiceAccount
+from projects.permissions import Entity, Verb
+from projects.views.rules import LEVELS, of_level
+from projects.why import may_not
+
+
+def _by_state(rows: Rows, value: str) -> Rows:
+    over = rows.filter(expires_at__lte=timezone.now())
+    return over if value == "expired" else rows.exclude(pk__in=over.values("pk"))
+
+
+TABLE = Table(
+    "Service accounts",
+    (
+        Column("name", "Name", lambda row: row.name, order=("name",)),
+        Column("client", "Client id", lambda row: row.client_id, "access/_client_id.html"),
+        Column("scope", "Scope", lambda row: row.scope_words, "access/_scope.html"),
+        Column("rules", "Access rules", lambda row: "; ".join(map(_rule, row.user.rules)), "access/_rules_of_account.html"),
+        Column("expires", "Expires", lambda row: row.expires_at.isoformat() if row.expires_at else "never", "access/_expires.html"),
+        Column("used", "Last used", lambda row: row.last_used_at.isoformat() if row.last_used_at else "", "access/_used.html"),
+        Column("by", "Created by", lambda row: row.created_by or ""),
+        Column("created", "Created", lambda row: row.created_at.isoformat(), "access/_created.html", order=("created_at",)),
+    ),
+    search=("name__icontains", "client_id__icontains"),
+    search_words="Search by name or client id",
+    filters=(
+        Filter("level", "Scope", lambda _: [(str(level), words) for level, words in LEVELS], of_level),
+        Filter("state", "State", lambda _: [("valid", "Valid"), ("expired", "Expired")], _by_state),
+    ),
+    actions="access/_account_actions.html",
+)
+
+
+def _rule(rule: AccessRule) -> str:
+    return f"{rule.role_label}: {rule.scope_words}"
+
+
+@require_safe
+def accounts(request: Request) -> HttpResponse:
+    """Those of the scopes in which one may see them."""
+    access.anywhere(request.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS)
+    refused = may_not(request.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, words="New service account", icon="plus", anywhere=True)
+    context = {
+        "heading": "Service accounts",
+        "about": "For programs that use the REST API: a client id and a secret instead of a person's name and password.",
+        "new": "" if refused else reverse("account-new"),
+        "new_words": "New service account",
+        "new_dialog": True,
+        "may_not": refused,
+        "empty": "access/_no_accounts.html",
+    }
+    # Whoever sees the account sees those of its rules that they may see anywhere.
+    rules = AccessRule.objects.visible_to(request.user).with_scope().select_related("custom_role")
+    found = _seen(request).select_related("created_by").prefetch_related(Prefetch("user__access_rules", rules, "rules"))
+    return answer(request, found, TABLE, "parts/list.html", context, file="service-accounts")
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+def account_new(request: Request) -> HttpResponse:
+    """A new one with its first role, and its secret, shown once."""
+    access.anywhere(request.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS)
+    form = AccountForm(request.POST or None, user=request.user)
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data
+        try:
+            account, secret = actions.create_service_account(
+                given["scope"], given["name"], by=request.user, role=given["role"], expires_at=actions.expiry(given["expires"])
+            )
+            return secret_once(request, account, secret, f"Service account {account.name} is created", reverse("accounts"))
+        except UserError as refusal:
+            form.add_error(refusal.field if refusal.field in form.fields else None, refusal.text)
+    context = {
+        "form": form,
+        "title": "New service account",
+        "url": reverse("account-new"),
+        "yes": "Create service account",
+        "back": reverse("accounts"),
+        "back_words": "Service accounts",
+    }
+    return page(request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200)
+
+
+@never_cache
+@require_POST
+def account_secret(request: Request, pk: int) -> HttpResponse:
+    """A new secret, shown once; the old one ends."""
+    account = _one(request, pk)
+    return secret_once(
+        request, account, actions.rotate_secret(account, request.user), f"{account.name} has a new secret", reverse("accounts")
+    )
+
+
+@require_POST
+def account_delete(request: Request, pk: int) -> HttpResponse:
+    """Its secret and its tokens end."""
+    account = _one(request, pk)
+    actions.delete_service_account(account, request.user)
+    return onward(request, reverse("accounts"), f"Service account {account.name} is deleted.")
+
+
+def secret_once(
+    request: Request, account: ServiceAccount, secret: str, title: str, back: str, back_words: str = "Service accounts"
+) -> HttpResponse:
+    """The page, or the dialog, that shows a secret and is not kept by anybody."""
+    context = {
+        "title": title,
+        "intro": "The secret is shown once. Keep it where the program finds it; a lost one can only be replaced.",
+        "secrets": [("Client id", "secret-id", account.client_id), ("Client secret", "secret-secret", secret)],
+        "token_url": request.build_absolute_uri("/api/v1/token"),
+        "back": back,
+        "back_words": back_words,
+    }
+    return page(request, "parts/secret.html", "parts/_secret.html", context)
+
+
+def _seen(request: Request) -> Rows:
+    found: Rows = ServiceAccount.objects.visible_to(request.user).with_scope().select_related("user")
+    return found
+
+
+def _one(request: Request, pk: int) -> ServiceAccount:
+    found: ServiceAccount = get_object_or_404(_seen(request), pk=pk)
+    return found

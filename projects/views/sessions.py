@@ -1,0 +1,41 @@
+"""The end of sessions: one's own, and somebody's."""
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from console.http import onward
+from projects import access, audit, sessions
+from projects.audit import Event
+from projects.http import Request
+from projects.models import User
+from projects.permissions import Entity, Verb
+
+
+@require_POST
+def end(request: Request, pk: int) -> HttpResponse:
+    """One of one's own sessions."""
+    if not sessions.end(request.user, pk):
+        raise Http404("You have no such session.")
+    audit.record(Event.SIGN_OUT, "user", by=request.user, id=request.user.pk, name=request.user.username, text="Ended another session.")
+    return onward(request, reverse("account"), "The session is ended.")
+
+
+@require_POST
+def end_others(request: Request) -> HttpResponse:
+    """All of one's own sessions but this one."""
+    ended = sessions.end_all(request.user, but=request.session.session_key)
+    audit.record(
+        Event.SIGN_OUT, "user", by=request.user, id=request.user.pk, name=request.user.username, text=f"Ended other sessions ({ended})."
+    )
+    return onward(request, reverse("account"), "Your other sessions are ended.")
+
+
+@require_POST
+def end_of(request: Request, pk: int) -> HttpResponse:
+    """All of somebody's sessions."""
+    access.require(request.user, Verb.EDIT, Entity.USERS)
+    user = get_object_or_404(User, pk=pk, is_service=False)
+    sessions.end_all_of(user, request.user)
+    return onward(request, reverse("users"), f"{user.username} is signed out everywhere.")

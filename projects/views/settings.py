@@ -1,0 +1,42 @@
+"""What the installation is set to, for who keeps it running: read here, changed in the environment."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from projects import access
+from projects.http import Request
+from projects.permissions import Entity, Verb
+from projects.sign_on import discovery, trial
+
+
+@never_cache
+@require_safe
+def overview(request: Request) -> HttpResponse:
+    """The settings of signing in, without any secret."""
+    access.require(request.user, Verb.VIEW, Entity.SETTINGS)
+    return _shown(request)
+
+
+@never_cache
+@require_POST
+def try_sign_on(request: Request) -> HttpResponse:
+    """Ask the provider of single sign-on now, and tell what is wrong."""
+    access.require(request.user, Verb.EDIT, Entity.SETTINGS)
+    return _shown(request, steps=trial.run() if settings.OPTIONS.oidc_issuer else ())
+
+
+def _shown(request: Request, **more: Any) -> HttpResponse:
+    options = settings.OPTIONS
+    context = {
+        "options": options,
+        "discovery": discovery.address() if options.oidc_issuer else "",
+        "callback": request.build_absolute_uri(reverse("sign-on-callback")),
+        "may_test": access.may(request.user, Verb.EDIT, Entity.SETTINGS),
+    }
+    return render(request, "settings/settings.html", context | more)

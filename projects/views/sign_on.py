@@ -1,0 +1,132 @@
+"""To the provider of single sign-on and back, and the connection of one's own user with who one is there."""
+
+import logging
+import secrets
+
+from allauth.socialaccount.adapter import get_adapter
+from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from console.errors import Clash, UserError
+from console.http import onward, page
+from projects import throttle
+from projects.http import Request
+from projects.sign_on import accounts, provider
+from projects.sign_on.adapters import NotSignedOn
+from projects.sign_on.discovery import Trouble
+from projects.sign_on.forms import PresentPasswordForm
+from projects.sign_on.provider import Callback, Protocol
+from projects.views import proving, signing
+
+log = logging.getLogger(__name__)
+
+
+@login_not_required
+@never_cache
+@require_POST
+def start(request: HttpRequest) -> HttpResponse:
+    """To the provider, who sends the browser back to `callback`."""
+    _require_provider()
+    try:
+        return _leaving(request, "login", signing.onward(request))
+    except UserError as refusal:
+        return signing.door(request, status=refusal.status, refusal=refusal.text)
+
+
+@login_not_required
+@never_cache
+@require_GET
+def callback(request: HttpRequest) -> HttpResponse:
+    """Back from the provider, with a code that is exchanged for who it is."""
+    _require_provider()
+    counted, address = "single sign-on", throttle.address_of(request)
+    connecting = request.user.is_authenticated
+    try:
+        throttle.attempt(counted, address, free=throttle.FREE_FOR_PROGRAM)
+        answer = signing.arrived(request, _answered(request))
+    except UserError as refusal:
+        why = refusal.why if isinstance(refusal, NotSignedOn) else refusal.text
+        log.warning("single sign-on was refused: %s", why)
+        signing.failed(provider.KEY, f"Single sign-on: {why}")
+        if connecting:
+            messages.error(request, refusal.text)
+            return redirect("account")
+        return signing.door(request, status=refusal.status, refusal=refusal.text)
+    throttle.succeeded(counted, address)
+    return answer
+
+
+@sensitive_post_parameters("present")
+@never_cache
+@require_http_methods(["GET", "POST"])
+def connect(request: Request) -> HttpResponse:
+    """Connect one's own user with who one is at the provider: afterwards either way leads to it."""
+    found = _require_provider()
+    if accounts.is_connected(request.user):
+        raise UserError("Your user is connected already.")
+    form = PresentPasswordForm(request.POST or None, user=request.user)
+    if request.method == "POST" and proving.proved(request, form):
+        return _leaving(request, "connect", "/account")
+    what = f"You sign in at {found.name} next. From then on either way leads to your user here."
+    context = proving.context(form, f"Connect with {found.name}", what, "sign-on-connect", "Go on")
+    return page(request, "parts/form.html", "parts/form.html", context, status=422 if form.errors else 200)
+
+
+@sensitive_post_parameters("present")
+@never_cache
+@require_http_methods(["GET", "POST"])
+def disconnect(request: Request) -> HttpResponse:
+    """Only the password leads to one's user from now on."""
+    if not request.user.has_usable_password() or not accounts.is_connected(request.user):
+        raise Clash("There is no connection that could be ended: only your password leads to your user.")
+    form = PresentPasswordForm(request.POST or None, user=request.user)
+    if request.method == "POST" and proving.proved(request, form):
+        accounts.disconnect(request.user)
+        return onward(request, "/account", "Single sign-on does not lead to your user any more.")
+    words = "Only your password leads to your user then, and the groups that single sign-on told are taken from it."
+    context = proving.context(form, "End the connection with single sign-on?", words, "sign-on-disconnect", "End connection")
+    return page(request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200)
+
+
+def _leaving(request: HttpRequest, process: str, then: str) -> HttpResponse:
+    """A page that goes on to the provider by itself. It is no redirect: a form of ours may lead to our own pages only."""
+    nonce = secrets.token_urlsafe(24)
+    going = get_adapter(request).get_provider(request, provider.KEY)
+    try:
+        answer = going.redirect(request, process=process, next_url=then, auth_params={"nonce": nonce}, nonce=nonce)
+    except OAuth2Error as error:
+        log.warning("single sign-on cannot be used: %s", error.text if isinstance(error, Trouble) else type(error).__name__)
+        raise UserError(
+            f"{going.name} does not answer as it should, so nobody can sign in with it now. Try it again in a moment, or sign in with a "
+            "password. An administrator finds under Settings what is wrong.",
+            status=503,
+        ) from None
+    url = answer.headers["Location"]
+    leaving = render(request, "registration/leaving.html", {"name": going.name, "url": url})
+    leaving["Refresh"] = f"0; url={url}"
+    return leaving
+
+
+def _answered(request: HttpRequest) -> HttpResponse:
+    try:
+        answer: HttpResponse = Callback.adapter_view(Protocol(request, provider.KEY))(request)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        # What the provider sent has not the shape that it should have.
+        log.warning("single sign-on: the answer cannot be read", exc_info=error)
+        get_adapter(request).on_authentication_error(request, None, exception=error)
+        raise
+    return answer
+
+
+def _require_provider() -> SocialApp:
+    found = provider.app()
+    if found is None:
+        raise Clash("Single sign-on is not set up here. Sign in with a password.")
+    return found

@@ -1,0 +1,52 @@
+"""Why can't I? Or why can I: one permission in one scope, in words."""
+
+from django import forms
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from projects import choosing, why
+from projects.http import Request
+from projects.permissions import EVERYTHING, Entity, Permission, Verb
+from projects.rights import view
+from projects.scopes import TENANT, Scope
+
+
+class WhyForm(forms.Form):
+    """What, and where. It offers the scopes that the reader knows of."""
+
+    permission = forms.ChoiceField(
+        label="What",
+        choices=[
+            (f"{entity}:{verb}", Permission(entity, verb).words.capitalize())
+            for entity in Entity
+            for verb in Verb
+            if Permission(entity, verb) in EVERYTHING
+        ],
+    )
+    scope = forms.ChoiceField(label="Where")
+
+    def __init__(self, *args: object, reader: Request, **more: object) -> None:
+        super().__init__(*args, **more)  # type: ignore[arg-type]
+        known = dict(choosing.scopes(reader.user, view(Entity.PROJECTS))) | {TENANT: "Muster as a whole"}
+        self.fields["scope"].choices = [(str(scope), words) for scope, words in known.items()]  # type: ignore[attr-defined]
+
+
+@require_safe
+def page(request: Request) -> HttpResponse:
+    """A question and its answer; without a question, the form to ask one."""
+    asked = request.GET.get("permission", ""), request.GET.get("scope", "")
+    answer = why.explain(request.user, *_read(*asked)) if any(asked) else None
+    form = WhyForm(reader=request, initial={"permission": asked[0], "scope": asked[1]})
+    return render(request, "access/why.html", {"form": form, "answer": answer})
+
+
+def _read(permission: str, scope: str) -> tuple[Permission, Scope]:
+    try:
+        found = Permission.read(permission)
+        where = Scope.read(scope or str(TENANT))
+    except ValueError:
+        raise Http404("There is no such permission, or no such scope.") from None
+    if found not in EVERYTHING:
+        raise Http404("There is no such permission.")
+    return found, where
