@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
 from clusters.models import Cluster
-from projects.models import User
+from projects.models import Project, User
 
 MOST = 5
 """Banners on one page."""
@@ -21,5 +21,7 @@ def banners(request: HttpRequest) -> dict[str, Any]:
 def _worth_saying(user: object) -> list[Cluster]:
     if not isinstance(user, User) or not user.is_authenticated:
         return []
-    telling = Cluster.objects.visible_to(user).filter(Q(is_local=True) | Q(unreachable_since__isnull=False))
-    return list(telling.only("name", "is_local", "unreachable_since")[:MOST])
+    # One that was disabled is told of while there is something of it to be seen.
+    disabled = Q(is_enabled=False) & Exists(Project.objects.there().filter(cluster=OuterRef("pk")))
+    telling = Cluster.objects.visible_to(user).filter(Q(is_local=True) | Q(unreachable_since__isnull=False, is_enabled=True) | disabled)
+    return list(telling.only("name", "is_local", "unreachable_since", "is_enabled", "disabled_at")[:MOST])

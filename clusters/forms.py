@@ -1,53 +1,208 @@
 """What an administrator fills in about a project: it is a place on a cluster."""
 
-from decimal import Decimal
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from django import forms
 from django.core.validators import RegexValidator
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
-from clusters.models import Cluster
+from clusters.models import Cluster, NodePool
+from console import editing
 from console.errors import Clash
-from projects.models import Department, Project
+from projects import access, audit, quotas
+from projects.models import Department, Project, User
+from projects.permissions import Entity, Permission, Verb
+from projects.quotas import GibField, SharesForm, amount
+from projects.scopes import TENANT, of_cluster, of_department, of_project
 
 NAME = RegexValidator(
     r"^[a-z]([-a-z0-9]*[a-z0-9])?$", "Use lower-case letters, digits and dashes; start with a letter, end with a letter or a digit."
 )
 """A DNS label that starts with a letter: what a namespace and a Queue can be named."""
+OF_DEPARTMENTS = "department-"
+"""How the Queues of departments begin."""
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_CREATE = Permission(Entity.PROJECTS, Verb.CREATE)
+MOST = 500
+"""Departments and node pools that a form offers."""
+PREEMPTIBLE, NON_PREEMPTIBLE = "preemptible", "non-preemptible"
+
+ADOPTING = (
+    "Leave it empty and Muster makes muster-<name>. A namespace that is there already is adopted: what is in it stays and is not touched, "
+    "workloads run beside it, and it outlives the project. It can belong to one project only."
+)
 
 
-class QuotaForm(forms.Form):
-    """What of a project can be changed later."""
+def departments_for(user: User, row: Project | None = None) -> "QuerySet[Department]":
+    """The departments in which a user may make projects, and the one where this project is."""
+    where = user.rights.where(_CREATE)
+    found: QuerySet[Department] = Department.objects.there().order_by("name")
+    if where.tenant:
+        return found
+    on_clusters = Project.objects.there().filter(cluster__in=where.clusters).values_list("department_id", flat=True)
+    return found.filter(pk__in=where.departments | set(on_clusters.distinct()) | ({row.department_id} if row else set()))
 
-    department = forms.CharField(
-        max_length=40,
-        widget=forms.TextInput({"list": "departments", "autocomplete": "off"}),
-        help_text="Projects of one department lend each other idle GPUs first. A new name makes a new department.",
-    )
-    gpu_quota = forms.DecimalField(
-        label="GPU quota",
+
+class QuotaForm(SharesForm):
+    """What of a project can be changed later, by `user`. `row` is the project; None for a new one."""
+
+    department = forms.CharField(max_length=40)
+    cpu_limit = amount("CPU limit", "Cores that it may hold at most.", 3, "0.001")
+    memory_limit = amount("Memory limit (GiB)", "Memory that it may hold at most.", None, "0.01", GibField)
+    node_pools = forms.MultipleChoiceField(
         required=False,
-        min_value=Decimal(0),
-        max_digits=10,
-        decimal_places=2,
-        help_text="GPUs that are its own, fractions too. Empty is without limit; 0 runs on what others leave idle.",
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Those that its workloads may use. None chosen: all of the cluster's.",
+    )
+    default_preemptibility = forms.ChoiceField(
+        label="Preemptibility of a workload that says nothing",
+        required=False,
+        choices=[(PREEMPTIBLE, "Preemptible"), (NON_PREEMPTIBLE, "Non-preemptible")],
+        help_text="Non-preemptible work starts only within the quota, and is not interrupted.",
+    )
+    field_order: Sequence[str] = (
+        *("name", "description", "department", "cluster", "namespace", "gpu_quota", "gpu_limit", "over_quota_weight"),
+        *("cpu_quota", "cpu_limit", "memory_quota", "memory_limit", "node_pools", "default_preemptibility"),
     )
 
-    def saved(self, project: Project) -> Project:
-        """The project as the form says, in the database. Raises Clash where its namespace is in use."""
-        project.gpu_quota = self.cleaned_data["gpu_quota"]
-        try:
-            with transaction.atomic():
-                project.department = Department.objects.get_or_create(name=self.cleaned_data["department"])[0]
-                project.save()
-        except IntegrityError:
-            raise Clash("The name, or the namespace that follows from it, is in use already. Choose another name.", field="name") from None
-        return project
+    def __init__(self, *args: Any, user: User, row: Project | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, row=row, **kwargs)
+        self.user = user
+        self._offer_departments()
+        named = {str(pool.pk): pool for pool in self._pools()}
+        several = len({pool.cluster_id for pool in named.values()}) > 1
+        self.pools = named
+        self.fields["node_pools"].choices = [  # type: ignore[attr-defined]
+            (key, f"{pool.name} ({pool.cluster.name})" if several else pool.name) for key, pool in named.items()
+        ]
+        if not named:
+            self.fields["node_pools"].help_text = "There is none: its workloads may use every node."
+
+    def _offer_departments(self) -> None:
+        names = list(dict.fromkeys(each.name for each in self.departments))
+        if self.makes_departments:
+            self.fields["department"].widget = forms.TextInput({"list": "departments", "autocomplete": "off", "maxlength": "40"})
+            told = "Projects of one department share its quota. A new name makes a new department."
+        else:
+            self.fields["department"].widget = forms.Select(choices=[(name, name) for name in names])
+            told = "Projects of one department share its quota."
+        self.fields["department"].help_text = told
+
+    def _pools(self) -> Sequence[NodePool]:
+        found = NodePool.objects.filter(cluster__in=self.clusters).select_related("cluster").order_by("cluster__name", "name")
+        return list(found.only("name", "cluster__name")[:MOST])
+
+    @cached_property
+    def clusters(self) -> Sequence[Cluster]:
+        """Where the project may be: where it is, once it is somewhere."""
+        return [self.row.cluster]
+
+    @cached_property
+    def makes_departments(self) -> bool:
+        return access.may(self.user, Verb.CREATE, Entity.DEPARTMENTS, TENANT)
+
+    @cached_property
+    def departments(self) -> Sequence[Department]:
+        """Those in which the user may make projects, and the one where it is."""
+        return list(departments_for(self.user, self.row)[:MOST])
+
+    @property
+    def department_names(self) -> Sequence[str]:
+        """For the list that a text field offers."""
+        return [each.name for each in self.departments][:200]
+
+    def clean_department(self) -> str:
+        return " ".join(str(self.cleaned_data["department"]).replace("\x00", "").split())
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean()
+        if name := given.get("department"):
+            self._check_department(name, given)
+        cluster = self._cluster(given)
+        chosen = [self.pools[key] for key in given.get("node_pools", ())]
+        strange = [pool.name for pool in chosen if cluster is not None and pool.cluster_id != cluster.pk]
+        if strange and cluster is not None:
+            self.add_error("node_pools", f"{', '.join(strange)}: not a node pool of the cluster {cluster.name}. Choose among that one's.")
+        return given
+
+    def _check_department(self, name: str, given: Mapping[str, Any]) -> None:
+        found = Department.objects.there().filter(name=name).first()
+        if found is None and self.makes_departments:
+            return
+        if found is None or not self._may_be_in(found, given):
+            told = f"There is no department {name} in which you may make projects."
+            names = ", ".join(self.department_names[:5])
+            self.add_error("department", f"{told} {f'You may in {names}.' if names else access.refusal(self.user, _CREATE, TENANT)}")
+            return
+        for field, wrong in quotas.laxer(given, found):
+            self.add_error(field, wrong)
+
+    def _may_be_in(self, department: Department, given: Mapping[str, Any]) -> bool:
+        if self.row is not None and self.row.department_id == department.pk:
+            return True
+        cluster = self._cluster(given)
+        above = [of_department(department), *([of_cluster(cluster.pk)] if cluster else [])]
+        return any(self.user.rights.may(_CREATE, scope) for scope in above)
+
+    def _cluster(self, given: Mapping[str, Any]) -> Cluster | None:
+        return self.row.cluster if self.row is not None else given.get("cluster")
+
+    @staticmethod
+    def values(project: Project) -> dict[str, Any]:
+        """What the form shows of a project."""
+        return quotas.shown(project) | {
+            "department": project.department.name,
+            "node_pools": [str(pk) for pk in project.node_pools.order_by("name").values_list("pk", flat=True)],
+            "default_preemptibility": PREEMPTIBLE if project.default_preemptible else NON_PREEMPTIBLE,
+        }
+
+    def saved(self, edited: int | None = None) -> Project:
+        """The project as the form says, in the database; `edited` is the version that was looked at.
+
+        Raises Clash where its name or its namespace is in use, and ChangedMeanwhile.
+        """
+        assert self.row is not None
+        with transaction.atomic():
+            rows = Project.objects.there().select_related("department", "cluster").select_for_update(of=("self",))
+            row: Project = rows.get(pk=self.row.pk)
+            editing.unchanged(row.version, edited, f"Project {row.name}")
+            was = told(row)
+            self._give(row)
+            row.version += 1
+            row.save(update_fields=_COLUMNS)
+            row.node_pools.set(self.cleaned_data["node_pools"])
+            before, after = audit.changed(was, told(row))
+            scope = of_project(row)
+            audit.record(audit.Event.UPDATE, "project", by=self.user, id=row.pk, name=row.name, scope=scope, before=before, after=after)
+        return row
+
+    def _give(self, project: Project) -> None:
+        self.fill(project)
+        project.default_preemptible = self.cleaned_data["default_preemptibility"] != NON_PREEMPTIBLE
+        name = self.cleaned_data["department"]
+        department = Department.objects.there().filter(name=name).first()
+        if department is None:
+            access.require(self.user, Verb.CREATE, Entity.DEPARTMENTS)
+            department = Department.objects.create(name=name)
+            made = {"name": name}
+            audit.record(
+                audit.Event.CREATE, "department", by=self.user, id=department.pk, name=name, scope=of_department(department), after=made
+            )
+        project.department = department
+
+
+_COLUMNS = [
+    *("description", "department", "gpu_quota", "gpu_limit", "over_quota_weight", "cpu_quota", "cpu_limit", "memory_quota", "memory_limit"),
+    *("time_limit_seconds", "idle_limit_seconds", "default_preemptible", "version"),
+]
 
 
 class ProjectForm(QuotaForm):
-    """A new project. Its namespace and Queue follow from its name, and stay."""
+    """A new project. Its Queue follows from its name, and so does its namespace unless one is named; they stay."""
 
     name = forms.CharField(
         max_length=40,
@@ -55,21 +210,87 @@ class ProjectForm(QuotaForm):
         widget=forms.TextInput({"autocomplete": "off", "autocapitalize": "none"}),
         help_text="Lower-case letters, digits and dashes; at most 40 characters.",
     )
-    cluster = forms.ModelChoiceField(Cluster.objects.defer("kubeconfig"), empty_label=None)
-    field_order = ("name", "department", "cluster", "gpu_quota")
+    cluster = forms.ModelChoiceField(Cluster.objects.none(), empty_label=None)
+    namespace = forms.CharField(
+        label="Existing namespace",
+        required=False,
+        max_length=63,
+        widget=forms.TextInput({"autocomplete": "off", "autocapitalize": "none"}),
+        help_text=ADOPTING,
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["gpu_quota"].initial = 1
+        self.fields["gpu_quota"].initial = self.fields["over_quota_weight"].initial = 1
+        self.fields["cluster"].queryset = self._clusters()  # type: ignore[attr-defined]
+
+    def _clusters(self) -> Any:
+        """All that are in use, to who makes projects in a department: those are on any of them."""
+        where = self.user.rights.where(_CREATE)
+        found = Cluster.objects.in_use().defer("kubeconfig")
+        return found if where.tenant or where.departments else found.filter(pk__in=where.clusters)
+
+    @cached_property
+    def clusters(self) -> Sequence[Cluster]:
+        return list(self._clusters())
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
-        if Project.objects.filter(name=name).exists():
+        if Project.objects.there().filter(name=name).exists():
             raise forms.ValidationError("There is a project of this name already. Choose another name.")
+        if name.startswith(OF_DEPARTMENTS):
+            raise forms.ValidationError(f"Names that begin with {OF_DEPARTMENTS} are those of departments' Queues. Choose another name.")
         return name
 
-    def saved(self, project: Project) -> Project:
-        name = self.cleaned_data["name"]
-        project.name, project.queue, project.namespace = name, name, f"muster-{name}"
-        project.cluster = self.cleaned_data["cluster"]
-        return super().saved(project)
+    def clean_namespace(self) -> str:
+        name: str = self.cleaned_data["namespace"].strip()
+        if name and not _LABEL.fullmatch(name):
+            raise forms.ValidationError("A namespace has lower-case letters, digits and dashes, and no dash at either end.")
+        if name.startswith("kube-"):
+            raise forms.ValidationError("The namespaces that begin with kube- are the cluster's own. Choose another one.")
+        return name
+
+    def saved(self, edited: int | None = None) -> Project:
+        name, given = self.cleaned_data["name"], self.cleaned_data["namespace"]
+        project = Project(
+            name=name,
+            queue=name,
+            namespace=given or f"muster-{name}",
+            is_namespace_adopted=bool(given),
+            cluster=self.cleaned_data["cluster"],
+        )
+        try:
+            with transaction.atomic():
+                # It may be removed at this moment, with all projects that are seen on it.
+                if not Cluster.objects.in_use().select_for_update().filter(pk=project.cluster_id).exists():
+                    raise Clash("The cluster was removed or disabled meanwhile. Choose another one.", field="cluster")
+                self._give(project)
+                project.save(force_insert=True)
+                project.node_pools.set(self.cleaned_data["node_pools"])
+                scope, after = of_project(project), told(project) | {"cluster": project.cluster.name, "namespace": project.namespace}
+                audit.record(audit.Event.CREATE, "project", by=self.user, id=project.pk, name=name, scope=scope, after=after)
+        except IntegrityError:
+            raise _clash(project) from None
+        return project
+
+
+def told(project: Project) -> dict[str, Any]:
+    """What the audit log has of a project."""
+    pools = list(project.node_pools.order_by("name").values_list("name", flat=True))
+    return {"name": project.name} | QuotaForm.values(project) | {"node_pools": pools}
+
+
+def _clash(project: Project) -> Clash:
+    """Who has the name, or the namespace."""
+    others = Project.objects.filter(cluster=project.cluster_id, removed_at=None).exclude(pk=project.pk)
+    if other := others.filter(namespace=project.namespace).exclude(name=project.name).first():
+        if other.left_at is None and project.is_namespace_adopted:
+            return Clash(f"The namespace {project.namespace} is that of another project. Choose another one.", field="namespace")
+        if project.is_namespace_adopted:
+            return Clash(f"The namespace {project.namespace} is still being given back by another project.", field="namespace")
+    if others.filter(name=project.name, left_at__isnull=False).exists():
+        text = (
+            f"A project {project.name} was deleted, and its cluster still holds some of it. Try again in a moment, or choose another name."
+        )
+        return Clash(text, field="name")
+    return Clash("The name, or the namespace that follows from it, is in use already. Choose another name.", field="name")

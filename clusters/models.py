@@ -1,25 +1,49 @@
 """Where things run: clusters and their nodes, as last seen."""
 
 import uuid
+from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
 
+from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from clusters.querysets import ClusterQuerySet
+from clusters import prerequisites
+from clusters.capabilities import Capabilities
+from clusters.findings import Findings
+from clusters.querysets import ClusterQuerySet, NodePoolQuerySet
 from console.encryption import EncryptedTextField
 
 
+class Way(models.TextChoices):
+    """How a cluster was added: what its credentials are made of."""
+
+    KUBECONFIG = "kubeconfig", "Kubeconfig"
+    TOKEN = "token", "Address and token"
+    INSIDE = "in-cluster", "In-cluster service account"
+
+
 class Cluster(models.Model):
-    """One Kubernetes API and the credentials for it. What is known of it has an age: `last_seen_at`."""
+    """One Kubernetes API and the credentials for it. What is known of it has an age: `last_seen_at`, `probed_at`, `permissions_at`."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    name = models.CharField(max_length=63, unique=True)
+    name = models.CharField(max_length=63)
     server = models.CharField(max_length=255)
-    kubeconfig = EncryptedTextField()
+    way = models.CharField(max_length=16, choices=Way, default=Way.KUBECONFIG)
+    kubeconfig = EncryptedTextField(blank=True)
+    """Empty for the cluster that Muster itself runs in: its service account's files are read each time."""
+    prometheus_url = models.CharField(max_length=255, blank=True)
+    """Where DCGM's figures of this cluster's GPUs can be asked for; empty: their use is unknown."""
     is_local = models.BooleanField(default=False)
     """The embedded one: pods run on this machine as the user who started it."""
+    is_enabled = models.BooleanField(default=True)
+    """While it is not, nothing is launched there, and it is neither followed nor asked."""
+    disabled_at = models.DateTimeField(null=True, editable=False)
+    removed_at = models.DateTimeField(null=True, editable=False)
+    """When it was removed while it still had a history; it is shown nowhere from then on."""
     version = models.CharField(max_length=64, blank=True)
+    platform = models.CharField(max_length=128, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_seen_at = models.DateTimeField(null=True, editable=False)
     unreachable_since = models.DateTimeField(null=True, editable=False)
@@ -28,21 +52,71 @@ class Cluster(models.Model):
     followed_by = models.CharField(max_length=64, blank=True, editable=False)
     """The follow process that has the lease, until `followed_until`."""
     followed_until = models.DateTimeField(null=True, editable=False)
+    capabilities = models.JSONField(default=dict, editable=False)
+    """What it can do (`Capabilities.to_json`); {} while it was never asked."""
+    findings = models.JSONField(default=dict, editable=False)
+    """What else was found (`Findings.to_json`)."""
+    probed_at = models.DateTimeField(null=True, editable=False)
+    permissions = models.JSONField(default=dict, editable=False)
+    """What the credentials may do (`Review.to_json`); {} while that was never checked."""
+    permissions_at = models.DateTimeField(null=True, editable=False)
+    check_asked_at = models.DateTimeField(null=True, editable=False)
+    """When somebody asked for a check that has not been done yet."""
 
     objects = ClusterQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["name"], condition=models.Q(removed_at=None), name="cluster_name_once")]
 
     def __str__(self) -> str:
         return self.name
 
     @property
     def state(self) -> str:
-        """As Run:ai's clients know it: WaitingToConnect, Connected or Disconnected."""
-        if self.unreachable_since is not None:
+        """As Run:ai's clients know it: WaitingToConnect, Connected, Disconnected or MissingPrerequisites."""
+        if self.unreachable_since is not None or not self.is_enabled:
             return "Disconnected"
-        return "Connected" if self.last_seen_at else "WaitingToConnect"
+        if not self.last_seen_at:
+            return "WaitingToConnect"
+        return "MissingPrerequisites" if prerequisites.lacks(self.can) else "Connected"
+
+    @property
+    def can(self) -> Capabilities:
+        """What it can do, as it told when it was last asked."""
+        return Capabilities.from_json(_mapping(self.capabilities))
+
+    @property
+    def found(self) -> Findings:
+        """What else was found then."""
+        return Findings.from_json(_mapping(self.findings))
+
+
+class NodePool(models.Model):
+    """The nodes of a cluster that have this value of this label."""
+
+    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="node_pools")
+    name = models.CharField(max_length=40)
+    description = models.CharField(max_length=250, blank=True)
+    label_key = models.CharField(max_length=316)
+    label_value = models.CharField(max_length=63, blank=True)
+    version = models.PositiveIntegerField(default=1, editable=False)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = NodePoolQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="node_pool_once_a_cluster")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def has(self, labels: Mapping[str, Any]) -> bool:
+        """Whether a node with these labels is in it."""
+        return labels.get(self.label_key) == self.label_value
 
 
 class Node(models.Model):
@@ -53,13 +127,29 @@ class Node(models.Model):
     is_ready = models.BooleanField(default=False)
     is_schedulable = models.BooleanField(default=True)
     trouble = models.TextField(blank=True)
+    conditions = models.JSONField(default=list)
+    """[{type, status, reason, message, since}], as the cluster shows them."""
+    taints = models.JSONField(default=list)
+    """[{key, value, effect}]: what keeps pods away that do not tolerate it."""
+    roles = models.CharField(max_length=200, blank=True)
+    """Comma-separated, as `kubectl get nodes` has them."""
+    address = models.CharField(max_length=64, blank=True)
+    about = models.JSONField(default=dict)
+    """Its kubelet, operating system, container runtime and architecture, in words."""
     gpu_type = models.CharField(max_length=128, blank=True)
     gpus = models.DecimalField(max_digits=10, decimal_places=2, default=Decimal(0))
+    gpus_unhealthy = models.DecimalField(max_digits=10, decimal_places=2, default=Decimal(0))
+    """Devices that it has and does not offer."""
+    gpu_memory = models.BigIntegerField(default=0)
+    """MiB of one device; 0 where it does not say."""
+    pods = models.PositiveIntegerField(default=0)
+    """How many it takes."""
     cpu = models.DecimalField(max_digits=14, decimal_places=3, default=Decimal(0))
     memory = models.BigIntegerField(default=0)
     used_gpus = models.DecimalField(max_digits=10, decimal_places=2, default=Decimal(0))
     used_cpu = models.DecimalField(max_digits=14, decimal_places=3, default=Decimal(0))
     used_memory = models.BigIntegerField(default=0)
+    used_pods = models.PositiveIntegerField(default=0)
     labels = models.JSONField(default=dict)
     seen_at = models.DateTimeField(default=timezone.now)
 
@@ -69,3 +159,7 @@ class Node(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

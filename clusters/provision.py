@@ -1,177 +1,269 @@
-"""What a project is in its cluster: a namespace, a Queue under that of its department, and the priority classes that all share."""
+"""Making a project in its cluster so, and keeping it so: what is there already is compared, and only what differs is written."""
 
-import hashlib
 import logging
-import re
-from collections.abc import Iterable
-from decimal import Decimal
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from django.conf import settings
+from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
-from clusters import connections
+from clusters import connections, desired
+from clusters.desired import PRIORITY_CLASSES, SecretWanted, Wanted, department_queue, label
 from clusters.kube import calls
 from clusters.kube.client import Client
-from clusters.kube.errors import Conflict, Gone, KubeError, NotServed, bounded
-from clusters.kube.resources import NAMESPACES, PRIORITYCLASSES, QUEUES, Resource
-from projects.models import Department, Project
+from clusters.kube.errors import Conflict, Gone, KubeError, NotServed, Rejected
+from clusters.kube.resources import NAMESPACES, PRIORITYCLASSES, QUEUES, SECRETS, SERVICEACCOUNTS, Resource
+from clusters.models import Cluster
+from clusters.ownership import (
+    CREDENTIAL,
+    DEPARTMENT,
+    MADE,
+    MANAGED_BY,
+    MUSTER,
+    ORIGIN,
+    PROJECT,
+    REGISTRY,
+    NotOurs,
+    Owner,
+    agrees,
+    is_going,
+    labels_of,
+)
+from console.encryption import Unreadable
+from projects.models import Department, Installation, Project
+from projects.shares import above as shares_above
+
+__all__ = ["PRIORITY_CLASSES", "NotOurs", "department_queue", "make", "project"]
 
 Object = dict[str, Any]
 
 log = logging.getLogger(__name__)
 
-MANAGED_BY = "app.kubernetes.io/managed-by"
-MUSTER = "muster"
-PROJECT = "muster.dev/project"
-DEPARTMENT = "muster.dev/department"
-
-UNLIMITED = -1
-PRIORITY = 100
-"""KAI's default of a Queue."""
-PRIORITY_CLASSES = {"very-low": 25, "low": 40, "medium-low": 65, "medium": 80, "medium-high": 90, "high": 125, "very-high": 150}
-"""The names and values that a submission chooses from."""
-
-
-class NotOurs(Exception):
-    """An object of the name is there, and Muster did not make it; the text says what to do."""
+FORBIDDEN = 403
+MOST_PULLED = 20
+"""Registries that every pod of a project names."""
+DISABLED = "The cluster is disabled: nothing is asked of it. It is taken up again once an administrator of Muster enables the cluster."
+WITHOUT_KAI = (
+    "The cluster does not serve Queues (scheduling.run.ai/v2): the KAI scheduler is not installed there, or in another version. Workloads "
+    "run on whatever is free. Once it is installed the quota holds, without anything else to do."
+)
 
 
 def project(project: Project) -> None:
-    """Make the project's namespace and Queues so, and the priority classes where they are missing; `synced_at` or `sync_error` tells.
+    """Make the project's namespace, Queues and Secrets so, and the priority classes where they are missing; `sync_*` tells how it went.
 
     Idempotent: what is there already is brought up to date, and what somebody else made is left alone and named in `sync_error`.
-    Raises nothing for a cluster that does not answer or refuses. Not to be called inside a transaction.
+    Where the cluster has no Queues the rest is made, and `sync_note` says that no quota is enforced. Raises nothing for a cluster
+    that does not answer or refuses. Nothing is done for a project that has left. Not to be called inside a transaction.
     """
-    trouble = ""
+    if project.left_at is not None:
+        return
+    trouble = note = ""
     try:
-        make(connections.client(project.cluster), project)
+        if not project.cluster.is_enabled:
+            raise NotOurs(DISABLED)
+        note = make(connections.client(project.cluster), project)
     except NotOurs as error:
         trouble = str(error)
     except KubeError as error:
         trouble = error.message
+    except Unreadable as error:
+        trouble = f"One of its credentials cannot be read. {error}"
+    rows = Project.objects.filter(pk=project.pk)
     if trouble:
         log.warning("project %s could not be provisioned: %s", project.name, trouble)
-        Project.objects.filter(pk=project.pk).update(sync_error=trouble)
+        rows.update(sync_error=trouble)
     else:
-        Project.objects.filter(pk=project.pk).update(sync_error="", synced_at=timezone.now())
+        rows.update(sync_error="", sync_note=note, synced_at=timezone.now())
+    # It may have left while its objects were being written: what came after its removal is removed.
+    rows.filter(left_at__isnull=False).update(removed_at=None)
 
 
-def make(client: Client, project: Project) -> None:
-    """The same, told by exceptions: KubeError and NotOurs."""
-    _namespace(client, project)
-    _queue(client, department_queue(project.department), DEPARTMENT, project.department.name, "", _department_quota(project))
-    parent = department_queue(project.department)
-    _queue(client, project.queue, PROJECT, project.name, parent, project.gpu_quota)
+def make(client: Client, project: Project) -> str:
+    """The same, told by exceptions: KubeError and NotOurs. Gives why its quota is not enforced, "" where it is."""
+    installation = Installation.own_key()
+    owner = of_project(project, installation)
+    _namespace(client, project, owner)
+    note = _queues(client, project, owner)
+    _secrets(client, project, owner)
     _priority_classes(client)
+    return note
 
 
-def department_queue(department: Department) -> str:
-    """The name of the department's Queue, the same on every cluster."""
-    name = re.sub(r"[^a-z0-9]+", "-", department.name.lower()).strip("-")
-    # Two names may have the same form; what was lost is kept as a mark.
-    mark = "" if name == department.name else f"-{hashlib.sha256(department.name.encode()).hexdigest()[:6]}"
-    return f"department-{name}{mark}"
+def of_project(project: Project, installation: str) -> Owner:
+    """The mark on everything of a project."""
+    return Owner(PROJECT, project.name, installation)
 
 
-def _namespace(client: Client, project: Project) -> None:
-    name = project.namespace
+def of_department(department: Department, installation: str) -> Owner:
+    """The mark on a department's Queue."""
+    return Owner(DEPARTMENT, label(department.name), installation)
+
+
+def queues(project: Project, members: Iterable[Project], installation: str) -> tuple[Wanted, Wanted]:
+    """The department's Queue and the project's below it. `members` are the department's projects on this cluster."""
+    department = project.department
+    parent = department_queue(department)
+    shares = shares_above(department.shares, (each.shares for each in members))
+    above = desired.queue(of_department(department, installation), parent, department.name, shares)
+    own = desired.queue(of_project(project, installation), project.queue, project.name, project.shares, parent)
+    return above, own
+
+
+def members(cluster: Cluster) -> "QuerySet[Project]":
+    """The projects of a cluster, with what their objects are made of."""
+    return Project.objects.there().filter(cluster=cluster).select_related("department")
+
+
+def has_queues(cluster: Cluster) -> bool:
+    """Whether Queues mean anything there, as far as is known: without the scheduler nobody reads them."""
+    return cluster.can.kai
+
+
+def _namespace(client: Client, project: Project, owner: Owner) -> None:
+    name, adopted = project.namespace, project.is_namespace_adopted
     found = _found(client, NAMESPACES, name)
-    if found is not None:
-        _check(found, f"the namespace {name}", f"kubectl label namespace {name} {MANAGED_BY}={MUSTER}", PROJECT)
-        if (found.get("status") or {}).get("phase") == "Terminating":
-            raise NotOurs(f"The namespace {name} is being deleted. It is made anew once the cluster has finished that.")
-    labels = {MANAGED_BY: MUSTER, PROJECT: project.name}
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-    calls.apply(client, NAMESPACES, name, body, force=True)
-
-
-def _queue(client: Client, name: str, role: str, title: str, parent: str, gpus: Decimal | None) -> None:
-    """A Queue whose only bound is its share of GPUs. `role` is the label that says whose it is."""
-    try:
-        found = _found(client, QUEUES, name)
-    except NotServed as error:
-        raise NotServed(
-            "The cluster does not serve Queues (scheduling.run.ai/v2): the KAI scheduler is not installed there, or in another version.",
-            status=error.status,
-        ) from error
-    if found is not None:
-        _check(found, f"the Queue {name}", f"kubectl label queues.scheduling.run.ai {name} {MANAGED_BY}={MUSTER}", role)
-    unlimited = {"quota": UNLIMITED, "limit": UNLIMITED, "overQuotaWeight": 1}
-    spec: Object = {
-        "displayName": title,
-        "priority": PRIORITY,
-        # A resource that is left out counts as 0, and a limit of 0 lets nothing run.
-        "resources": {"gpu": unlimited | {"quota": _number(gpus)}, "cpu": unlimited, "memory": unlimited},
-    }
-    if parent:
-        spec["parentQueue"] = parent
-    labels = {MANAGED_BY: MUSTER, role: _label(title)}
-    body = {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": name, "labels": labels}, "spec": spec}
-    calls.apply(client, QUEUES, name, body, force=True)
-
-
-def _priority_classes(client: Client) -> None:
-    """Those that are missing. What is there stays as it is: other programs use the names too, and a value cannot be changed."""
-    there = {each["metadata"]["name"] for page in calls.list_all(client, PRIORITYCLASSES) for each in page.items}
-    for name in PRIORITY_CLASSES.keys() - there:
-        body = {
-            "apiVersion": PRIORITYCLASSES.api_version,
-            "kind": "PriorityClass",
-            "metadata": {"name": name, "labels": {MANAGED_BY: MUSTER}},
-            "value": PRIORITY_CLASSES[name],
-            "description": "Made by Muster for its workloads.",
-        }
+    if found is None:
+        if adopted:
+            raise NotOurs(
+                f"There is no namespace {name} in the cluster to be used. Create it there: `kubectl create namespace {name}`. "
+                "Otherwise delete the project and make it anew without naming one: Muster then makes it."
+            )
+        # Created and not applied: one that somebody else makes at this moment is never taken for ours.
+        metadata = {"name": name, "labels": owner.labels, "annotations": {ORIGIN: MADE}}
         try:
-            calls.create(client, PRIORITYCLASSES, body)
+            found = calls.create(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         except Conflict as error:
             if not error.already_exists:
                 raise
+            found = calls.get(client, NAMESPACES, name)
+    if not adopted or PROJECT in labels_of(found):
+        owner.check(found, f"the namespace {name}", f"`kubectl label namespace {name} {MANAGED_BY}={MUSTER}`")
+    if is_going(found) or (found.get("status") or {}).get("phase") == "Terminating":
+        raise NotOurs(f"The namespace {name} is being deleted. It is made anew once the cluster has finished that.")
+    _mend(client, NAMESPACES, found, desired.namespace(owner, name, found, adopted=adopted))
 
 
-def _department_quota(project: Project) -> Decimal | None:
-    """What the department's projects have on this cluster together; None when one of them is without limit."""
-    together = Project.objects.filter(department=project.department, cluster=project.cluster).values_list("gpu_quota", flat=True)
-    return _total(together)
-
-
-def _total(quotas: Iterable[Decimal | None]) -> Decimal | None:
-    total = Decimal(0)
-    for quota in quotas:
-        if quota is None:
-            return None
-        total += quota
-    return total
-
-
-def _found(client: Client, resource: Resource, name: str) -> Object | None:
+def _queues(client: Client, project: Project, owner: Owner) -> str:
+    if not has_queues(project.cluster):
+        return WITHOUT_KAI
+    siblings = Project.objects.there().filter(department=project.department, cluster=project.cluster)
     try:
-        return calls.get(client, resource, name)
+        for wanted in queues(project, siblings, owner.installation):
+            found = _found(client, QUEUES, wanted.name)
+            if found is not None:
+                adopt = f"`kubectl label queues.scheduling.run.ai {wanted.name} {MANAGED_BY}={MUSTER}`"
+                wanted.owner.check(found, f"the Queue {wanted.name}", adopt)
+            _mend(client, QUEUES, found, wanted)
+    except NotServed:
+        return WITHOUT_KAI
+    return ""
+
+
+def secrets(projects: Sequence[Project]) -> Mapping[int, Sequence[SecretWanted]]:
+    """The Secrets of the projects' credentials, by project. A floor above has the credentials, and `settings.SECRETS` names it."""
+    found: Mapping[int, Sequence[SecretWanted]] = import_string(settings.SECRETS)(projects)
+    return found
+
+
+def _secrets(client: Client, project: Project, owner: Owner) -> None:
+    """The Secrets of the project's credentials in its namespace, registries' in the account that its pods use; no others of ours."""
+    space = project.namespace
+    credentials = secrets([project])[project.pk]
+    found = credential_secrets(client, project, owner)
+    for each in (desired.secret(owner, one) for one in credentials):
+        there = found.pop(each.name, None)
+        if there is None and (other := _found(client, SECRETS, each.name, space)) is not None:
+            owner.check(other, f"the Secret {each.name} of the namespace {space}")
+        if there is not None and there.get("type") != each.body["type"]:
+            # A Secret keeps its type for life.
+            remove(client, SECRETS, each.name, there, space)
+            there = None
+        try:
+            _mend(client, SECRETS, there, each, space)
+        except Rejected as error:
+            # What a server says of a body that it refuses may quote it.
+            raise _without_body(error, each.name) from None
+    for name, left in found.items():
+        remove(client, SECRETS, name, left, space)
+    _pulled_with(client, owner, space, [each.name for each in credentials if each.is_pull][:MOST_PULLED])
+
+
+def _pulled_with(client: Client, owner: Owner, space: str, names: list[str]) -> None:
+    for attempt in range(2):
+        account = _found(client, SERVICEACCOUNTS, desired.ACCOUNT, space)
+        body = desired.service_account(owner, account, names)
+        if body is None:
+            return
+        try:
+            calls.apply(client, SERVICEACCOUNTS, desired.ACCOUNT, body, namespace=space, force=True)
+        except Conflict:
+            if attempt:
+                raise
+
+
+def credential_secrets(client: Client, project: Project, owner: Owner) -> dict[str, Object]:
+    """The Secrets of credentials that Muster made in the project's namespace, by name, those of earlier releases as well."""
+    pages = calls.list_all(client, SECRETS, namespace=project.namespace, labels=f"{PROJECT}={owner.title}")
+    return {each["metadata"]["name"]: each for page in pages for each in page.items if is_of_credential(each) and owner.owns(each)}
+
+
+def is_of_credential(secret: Object) -> bool:
+    """Whether a Secret is that of a credential."""
+    return bool(labels_of(secret).keys() & {CREDENTIAL, REGISTRY})
+
+
+def _without_body(error: Rejected, name: str) -> Rejected:
+    told = error.message if error.status == FORBIDDEN else f"the cluster refuses the Secret {name} ({error.reason or error.status})"
+    return Rejected(told, status=error.status, reason=error.reason)
+
+
+def _priority_classes(client: Client) -> None:
+    """Those that are missing. What is there stays as it is: other programs use the names too, and a value cannot be changed.
+
+    Who may not make them has them made by an administrator: the cluster's prerequisites name those that are missing.
+    """
+    try:
+        there = {each["metadata"]["name"] for page in calls.list_all(client, PRIORITYCLASSES) for each in page.items}
+        for name in PRIORITY_CLASSES.keys() - there:
+            body = {
+                "apiVersion": PRIORITYCLASSES.api_version,
+                "kind": "PriorityClass",
+                "metadata": {"name": name, "labels": {MANAGED_BY: MUSTER}},
+                "value": PRIORITY_CLASSES[name],
+                "description": "Made by Muster for its workloads.",
+            }
+            try:
+                calls.create(client, PRIORITYCLASSES, body)
+            except Conflict as error:
+                if not error.already_exists:
+                    raise
+    except Rejected as error:
+        if error.status != FORBIDDEN:
+            raise
+        log.info("priority classes cannot be made: %s", error.message)
+
+
+def _found(client: Client, resource: Resource, name: str, namespace: str | None = None) -> Object | None:
+    try:
+        return calls.get(client, resource, name, namespace=namespace)
     except Gone:
         return None
 
 
-def _check(found: Object, what: str, adopt: str, role: str) -> None:
-    """Raises NotOurs for an object that Muster did not make, or made for something else."""
-    labels = (found.get("metadata") or {}).get("labels") or {}
-    if labels.get(MANAGED_BY) != MUSTER:
-        raise NotOurs(
-            bounded(
-                f"{what[0].upper()}{what[1:]} is in the cluster already, and Muster did not make it. To let Muster use it: `{adopt}`. "
-                "Otherwise choose another name."
-            )
-        )
-    other = {PROJECT: DEPARTMENT, DEPARTMENT: PROJECT}[role]
-    if role not in labels and other in labels:
-        raise NotOurs(bounded(f"{what[0].upper()}{what[1:]} is in use already, for {labels[other]}. Choose another name."))
+def _mend(client: Client, resource: Resource, found: Object | None, wanted: Wanted, namespace: str | None = None) -> None:
+    """Apply what differs. Only fields that are ours are in it, so they are taken from whoever changed them."""
+    if found is None or not agrees(found, wanted.body | {"apiVersion": found.get("apiVersion"), "kind": found.get("kind")}):
+        calls.apply(client, resource, wanted.name, wanted.body, namespace=namespace, force=True)
 
 
-def _number(gpus: Decimal | None) -> int | float:
-    """As a Queue's spec has it: devices, or fractions of one."""
-    if gpus is None:
-        return UNLIMITED
-    return int(gpus) if gpus == int(gpus) else float(gpus)
-
-
-def _label(title: str) -> str:
-    """A title as the value of a label."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", title)[:63].strip("-._")
+def remove(client: Client, resource: Resource, name: str, found: Object, namespace: str | None = None) -> None:
+    """Delete this very object, and not another of its name that came since."""
+    try:
+        calls.delete(client, resource, name, namespace=namespace, uid=str(found["metadata"].get("uid", "")) or None)
+    except Gone:
+        return
+    except Conflict as error:
+        log.info("%s %s was replaced while it was being removed: %s", resource.plural, name, error.message)

@@ -1,15 +1,38 @@
-"""Whose clusters: those on which one has a project."""
+"""Whose clusters: those on which one has a project. And which of them are worked with."""
 
 from typing import Any, Self
 
 from django.db import models
 
-from projects.models import Project, User
+from projects.models import User
+from projects.permissions import Entity
+from projects.rights import view
 
 
 class ClusterQuerySet(models.QuerySet[Any]):
+    def there(self) -> Self:
+        """Those that were not removed."""
+        return self.filter(removed_at=None)
+
+    def in_use(self) -> Self:
+        """Those that are asked and followed, and where things are launched: neither removed nor disabled."""
+        return self.filter(removed_at=None, is_enabled=True)
+
     def visible_to(self, user: User) -> Self:
-        """The clusters of the projects in which the user has a role; all of them for an administrator."""
-        if user.is_superuser:
-            return self
-        return self.filter(pk__in=Project.objects.visible_to(user).values("cluster_id"))
+        """The clusters that the user may view, and those of the projects where they may."""
+        permission = view(Entity.CLUSTERS)
+        where = user.rights.where(permission)
+        if where.tenant:
+            return self.there()
+        return self.there().filter(pk__in=where.clusters | {place.cluster for place in user.rights.places(permission)})
+
+
+class NodePoolQuerySet(models.QuerySet[Any]):
+    def visible_to(self, user: User) -> Self:
+        """The node pools of the clusters where the user may view them, or has a project where they may."""
+        permission = view(Entity.NODE_POOLS)
+        where = user.rights.where(permission)
+        if where.tenant:
+            return self.filter(cluster__removed_at=None)
+        clusters = where.clusters | {place.cluster for place in user.rights.places(permission)}
+        return self.filter(cluster__removed_at=None, cluster__in=clusters)

@@ -9,23 +9,24 @@ from decimal import ROUND_DOWN, Decimal
 from typing import TypeVar
 
 from django.db import transaction
-from django.db.models import Q
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from clusters import connections, nodes
+from clusters import checking, connections, drift, leaving, nodes
 from clusters import provision as provisioning
 from clusters.kube import discovery
+from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, Unauthorized, Unavailable
 from clusters.models import Cluster, Node
 from clusters.nodes import Seen
 from console.celery import step
+from console.encryption import Unreadable
 from projects.models import Project
 
 log = logging.getLogger(__name__)
 
 PROVISIONED = 100
-"""Projects that one heartbeat asks to be provisioned at most."""
+"""Projects that one heartbeat asks to be provisioned, and to be removed, at most."""
 
 _MOST_GPUS = Decimal(10**7)
 _MOST_CPU = Decimal(10**10)
@@ -52,8 +53,8 @@ def alone(what: str, which: str) -> Iterator[bool]:
 
 @step
 def heartbeats() -> None:
-    """Ask for the heartbeat of every cluster."""
-    for cluster_id in Cluster.objects.values_list("pk", flat=True):
+    """Ask for the heartbeat of every cluster that is in use."""
+    for cluster_id in Cluster.objects.in_use().values_list("pk", flat=True):
         heartbeat.soon(str(cluster_id))
 
 
@@ -61,32 +62,82 @@ def heartbeats() -> None:
 def heartbeat(cluster_id: str) -> None:
     """Whatever was known of a cluster -> its version and nodes as of now, or since when and why it does not answer.
 
-    Where the cluster answers, its projects that are not yet as they should be are asked to be provisioned.
+    Where the cluster answers, its projects that are not as they should be are asked to be provisioned, and those that have left to be
+    removed.
     """
     with alone("heartbeat", cluster_id) as mine:
-        cluster = Cluster.objects.filter(pk=cluster_id).first() if mine else None
+        cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if mine else None
         if cluster is None:
             return
         try:
             client = connections.client(cluster)
-            version = discovery.version(client)
+            about = discovery.about(client)
+            if checking.is_probe_due(cluster):
+                checking.probe(client, cluster, about)
             survey = nodes.survey(client)
         except KubeError as error:
             failed(cluster.pk, error)
             return
-    answered(cluster.pk, version)
+    answered(cluster.pk, about.version)
     _record(cluster, survey)
-    waiting = Project.objects.filter(cluster=cluster).filter(Q(synced_at=None) | ~Q(sync_error=""))
-    for project_id in waiting.values_list("pk", flat=True)[:PROVISIONED]:
-        provision.soon(project_id)
+    _keep_projects(client, cluster)
+    if checking.is_review_due(cluster):
+        check.soon(cluster_id)
+
+
+@step
+def check(cluster_id: str) -> None:
+    """Whatever was known of what a cluster can do and lets us do -> as of now; what was asked for is then done, however it went."""
+    with alone("check", cluster_id) as mine:
+        cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if mine else None
+        if cluster is None:
+            return
+        try:
+            client = connections.client(cluster)
+            checking.probe(client, cluster)
+            checking.review(client, cluster)
+        except KubeError as error:
+            failed(cluster.pk, error)
+        finally:
+            Cluster.objects.filter(pk=cluster_id).update(check_asked_at=None)
 
 
 @step
 def provision(project_id: int) -> None:
     """Whatever a project is in its cluster -> its namespace and Queues as its row says, or the reason in `sync_error`."""
-    project = Project.objects.select_related("department", "cluster").filter(pk=project_id).first()
+    project = Project.objects.there().select_related("department", "cluster").filter(pk=project_id).first()
     if project is not None:
         provisioning.project(project)
+
+
+@step
+def leave(project_id: int, looks: int = 0) -> None:
+    """A project that has left -> its workloads deleted, then nothing of it in its cluster, or in `sync_error` what is still there.
+
+    While its workloads go it is looked at so many times more; what is left then, or by a cluster that is away, or by a kill, is the
+    heartbeat's to ask for.
+    """
+    with alone("leave", str(project_id)) as mine:
+        project = Project.objects.leaving().select_related("department", "cluster").filter(pk=project_id).first() if mine else None
+        if project is not None and (again := leaving.project(project)) and looks > 0:
+            leave.later(again, project_id, looks - 1)
+
+
+def _keep_projects(client: Client, cluster: Cluster) -> None:
+    """Ask for what makes the cluster's projects right again; a thing that cannot be looked at now is looked at next time."""
+    gone = set(Project.objects.leaving().filter(cluster=cluster).values_list("pk", flat=True)[:PROVISIONED])
+    try:
+        found = drift.found(client, cluster)
+        drift.settle(client, found)
+    except (KubeError, Unreadable) as error:
+        log.warning("the projects of cluster %s could not be compared: %s", cluster.pk, error)
+        found = drift.Drift()
+    for project_id in sorted(found.due)[:PROVISIONED]:
+        provision.soon(project_id)
+    # What was written while it was being removed is there again.
+    Project.objects.filter(pk__in=found.back).update(removed_at=None)
+    for project_id in sorted(gone | found.back)[:PROVISIONED]:
+        leave.soon(project_id)
 
 
 def answered(cluster_id: uuid.UUID, version: str = "") -> None:
@@ -137,6 +188,15 @@ def _row(cluster: Cluster, seen: Seen) -> Node:
         used_gpus=_rounded(seen.used.gpus, _MOST_GPUS, "0.01"),
         used_cpu=_rounded(seen.used.cpu, _MOST_CPU, "0.001"),
         used_memory=int(min(seen.used.memory, _MOST_MEMORY)),
+        used_pods=seen.used.pods,
+        gpus_unhealthy=_rounded(seen.gpus_unhealthy, _MOST_GPUS, "0.01"),
+        gpu_memory=int(min(seen.device_memory, _MOST_MEMORY)),
+        pods=seen.pods,
+        conditions=seen.conditions,
+        taints=seen.taints,
+        roles=seen.roles,
+        address=seen.address,
+        about=seen.about,
         labels=seen.labels,
     )
 

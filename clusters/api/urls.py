@@ -2,6 +2,21 @@
 
 from django.urls import path
 
-from clusters.api.clusters import ClustersView
+from clusters.api.clusters import ClustersView, ClusterTestView, ClusterView, ConnectionTestView
+from clusters.api.node_pools import NodePoolsView, NodePoolView
+from clusters.api.nodes import NodesView
+from clusters.api.projects import ProjectResourcesView, ProjectsCountView, ProjectsView, ProjectView
 
-urlpatterns = [path("clusters", ClustersView.as_view(), name="api-clusters")]
+urlpatterns = [
+    path("clusters", ClustersView.as_view(), name="api-clusters"),
+    path("clusters/test", ConnectionTestView.as_view(), name="api-clusters-test"),
+    path("clusters/<uuid:pk>", ClusterView.as_view(), name="api-cluster"),
+    path("clusters/<uuid:pk>/test", ClusterTestView.as_view(), name="api-cluster-test"),
+    path("org-unit/projects", ProjectsView.as_view(), name="api-projects"),
+    path("org-unit/projects/count", ProjectsCountView.as_view(), name="api-projects-count"),
+    path("org-unit/projects/<int:pk>", ProjectView.as_view(), name="api-project"),
+    path("org-unit/projects/<int:pk>/resources", ProjectResourcesView.as_view(), name="api-project-resources"),
+    path("node-pools", NodePoolsView.as_view(), name="api-node-pools"),
+    path("node-pools/<int:pk>", NodePoolView.as_view(), name="api-node-pool"),
+    path("nodes", NodesView.as_view(), name="api-nodes"),
+]

@@ -15,8 +15,11 @@ import yaml
 MAX_KUBECONFIG = 256 << 10
 """Characters of a kubeconfig that are read. One cluster's takes about 6 thousand."""
 MAX_TOKEN = 16 << 10
+MAX_SERVER = 255
+"""Characters of an address."""
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
+_SERVER_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*")
 _PASTE = "Paste a kubeconfig with the data inside, such as `kubectl config view --raw --minify --flatten` prints."
 _SERVICE_ACCOUNT = "Use the token of a service account instead."
 
@@ -55,6 +58,8 @@ class Access:
 
     def __post_init__(self) -> None:
         _check_server(self.server)
+        if self.server_name is not None and not _is_server_name(self.server_name):
+            raise BadKubeconfig("`tls-server-name` is no name that a server's certificate can carry.")
         if self.token is not None:
             check_token(self.token)
         if (self.certificate is None) != (self.key is None):
@@ -64,7 +69,7 @@ class Access:
     @property
     def loopback(self) -> bool:
         """True when the cluster is on this machine, so that no proxy may come between."""
-        return is_loopback(urlsplit(self.server).hostname or "")
+        return is_loopback(host_of(self.server))
 
     def tls(self) -> ssl.SSLContext:
         """A TLS context that trusts this cluster only and shows the client certificate, if there is one."""
@@ -113,10 +118,29 @@ def from_kubeconfig(text: str) -> Access:
     return access
 
 
+def as_kubeconfig(server: str, token: str, ca: str = "") -> str:
+    """A kubeconfig that says the same as an address, a token and the PEM text of an authority, "" for those that this machine trusts."""
+    cluster = {"server": server} | ({"certificate-authority-data": base64.b64encode(ca.encode()).decode()} if ca else {})
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "muster",
+        "contexts": [{"name": "muster", "context": {"cluster": "muster", "user": "muster"}}],
+        "clusters": [{"name": "muster", "cluster": cluster}],
+        "users": [{"name": "muster", "user": {"token": token}}],
+    }
+    return yaml.safe_dump(config)
+
+
 def check_token(token: str) -> None:
     """Raises BadKubeconfig for what cannot be sent as a bearer token."""
     if len(token) > MAX_TOKEN or not _TOKEN.fullmatch(token):
         raise BadKubeconfig("The token holds characters that no token has, or is far too long. Copy it again, without quotes or line ends.")
+
+
+def host_of(server: str) -> str:
+    """The name or IP address in a server's address, "" where there is none."""
+    return urlsplit(server).hostname or ""
 
 
 def is_loopback(host: str) -> bool:
@@ -126,12 +150,22 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
+def _is_server_name(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return bool(_SERVER_NAME.fullmatch(name))
+    return True
+
+
 def _check_server(server: str) -> None:
     try:
         url = urlsplit(server)
         host, _ = url.hostname, url.port
     except ValueError:
         host = None
+    if len(server) > MAX_SERVER:
+        raise BadKubeconfig(f"The cluster's address is longer than {MAX_SERVER} characters. It looks like https://203.0.113.7:6443.")
     if not host or url.scheme not in ("https", "http") or not server.isascii() or not server.isprintable() or " " in server:
         raise BadKubeconfig("The cluster's address is no URL. It looks like https://203.0.113.7:6443.")
     if url.username is not None or url.query or url.fragment:
@@ -154,10 +188,20 @@ def _show(context: ssl.SSLContext, certificate: str, key: str) -> None:
             ) from None
 
 
+class _Loader(yaml.SafeLoader):
+    """Without merge keys: a few lines of them, each merging the one above ten times, would fill the memory."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        for key, _ in node.value:
+            if key.tag == "tag:yaml.org,2002:merge":
+                raise yaml.constructor.ConstructorError(problem="merge keys", problem_mark=key.start_mark)
+
+
 def _parsed(text: str) -> Any:
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        return yaml.load(text, _Loader)  # noqa: S506 - it is a safe one
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:
+        # The last two are how the library stumbles over a tag that does not fit its value.
         # The library's own text quotes the lines around the fault, credentials and all.
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark else ""

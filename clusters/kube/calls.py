@@ -23,6 +23,8 @@ Decoder = msgspec.json.Decoder
 MANAGER = "muster"
 """The name under which our writes are kept in managedFields."""
 PAGE = 500
+PAGES = 2_000
+"""Pages of one list: a million objects. Nobody has as many, and a list that goes on is none."""
 RESTARTS = 3
 """How often a list begins anew because it took longer than the server remembers."""
 SILENCE = 300.0
@@ -150,7 +152,7 @@ def list_all(
     pages are then not `consistent`) or `restart` (the next page is `first` again: drop what came before). Expired after RESTARTS times.
     """
     token, first, consistent, restarts = "", True, True, 0
-    while True:
+    for _ in range(PAGES):
         try:
             page = list_page(
                 client, resource, namespace=namespace, labels=labels, fields=fields, limit=limit, token=token, held=held, decoder=decoder
@@ -165,11 +167,12 @@ def list_all(
                 token, first, consistent = "", True, True
             continue
         if page.token and page.token == token:
-            raise Unavailable("the cluster's list does not come to an end", status=200)
+            break
         yield dataclasses.replace(page, first=first, consistent=consistent)
         token, first = page.token, False
         if not token:
             return
+    raise Unavailable("the cluster's list does not come to an end", status=200)
 
 
 def patch(

@@ -3,7 +3,7 @@
 import contextlib
 import http.client
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -17,6 +17,7 @@ from clusters.kube import errors, wire
 from clusters.kube.access import Access, check_token
 from clusters.kube.errors import KubeError, Unavailable
 from clusters.kube.pace import Pace
+from clusters.kube.skew import Skew
 from clusters.kube.wire import Wire
 
 JSON = "application/json"
@@ -84,12 +85,27 @@ class Stream:
 class Client:
     """Talks to one cluster as one user, from any number of threads. Nothing is sent before the first call; close it at the end.
 
-    All clients of one cluster should share a `pace`, so that together they ask no more often than it says.
+    All clients of one cluster should share a `pace`, so that together they ask no more often than it says. `leave` is how many turns
+    of it this one leaves free for others. `token` gives the bearer token of each request where it changes with time. `bars` says why
+    nothing is sent to an IP address, "" where it may be.
     """
 
-    def __init__(self, access: Access, *, pace: Pace | None = None, timeouts: Timeouts | None = None, connections: int = 32) -> None:
+    def __init__(
+        self,
+        access: Access,
+        *,
+        pace: Pace | None = None,
+        timeouts: Timeouts | None = None,
+        connections: int = 32,
+        leave: int = 0,
+        token: Callable[[], str] | None = None,
+        bars: Callable[[str], str] | None = None,
+    ) -> None:
         self.access = access
+        self._token = token
         self.pace = pace or Pace()
+        self._leave = leave
+        self.skew = Skew()
         self.timeouts = timeouts or Timeouts()
         settings = Configuration(host=access.server.rstrip("/"), retries=False, connection_pool_maxsize=connections)
         settings.keep_alive = True
@@ -101,7 +117,7 @@ class Client:
         self._api: Any = ApiClient(settings)
         self._api.user_agent = USER_AGENT
         manager: urllib3.PoolManager = self._api.rest_client.pool_manager
-        manager.pool_classes_by_scheme = wire.POOLS
+        manager.pool_classes_by_scheme = wire.pools(bars)
         manager.connection_pool_kw["ssl_context"] = access.tls()
         if access.server_name:
             manager.connection_pool_kw["server_hostname"] = access.server_name
@@ -167,7 +183,9 @@ class Client:
         self, method: str, path: str, query: Query, body: Any, content: str, accept: str, held: Wire, patience: float
     ) -> urllib3.BaseHTTPResponse:
         """A 2xx answer whose body is still to be read."""
-        self.pace.take(self.timeouts.turn, held.ended)
+        self.pace.take(self.timeouts.turn, held.ended, leave=self._leave)
+        if self._token is not None and (fresh := self._token()):
+            self._api.configuration.api_key["authorization"] = f"Bearer {fresh}"
         headers = {"Accept": accept}
         if body is not None:
             headers["Content-Type"] = content
@@ -179,13 +197,18 @@ class Client:
             held.release()
             raise translated(error) from error
         response: urllib3.BaseHTTPResponse = sent.response
+        self.skew.heard(response.headers.get("Date", ""))
         if 200 <= response.status < 300:
             return response
         try:
             refusal = self._whole(response, MAX_REFUSAL)
         finally:
             held.release()
-        raise errors.from_answer(response.status, response.headers, refusal)
+        refused = errors.from_answer(response.status, response.headers, refusal)
+        if isinstance(refused, Unavailable) and refused.retry_after is not None:
+            # It is asked of all of us, whoever was told.
+            self.pace.hold(refused.retry_after)
+        raise refused
 
     def _whole(self, response: urllib3.BaseHTTPResponse, most: int) -> bytes:
         parts: list[bytes] = []
@@ -214,7 +237,9 @@ class Client:
 def translated(error: BaseException) -> Unavailable:
     """What the transport's error means to us. The text names no address; the library's own words go into `detail`."""
     detail = str(error)
-    if isinstance(error, urllib3.exceptions.NameResolutionError):
+    if isinstance(error, wire.Barred):
+        text = f"Muster does not connect to the cluster's address: {error}"
+    elif isinstance(error, urllib3.exceptions.NameResolutionError):
         text = "the name in the cluster's address is not known"
     elif isinstance(error, urllib3.exceptions.NewConnectionError):
         text = "the cluster refuses connections" if "refused" in detail else "the cluster cannot be reached"

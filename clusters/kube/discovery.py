@@ -1,6 +1,6 @@
 """What a cluster says of itself: its version, the kinds it serves, and what it lets us do. Every call raises KubeError and nothing else."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -9,7 +9,7 @@ import msgspec
 from clusters.kube import frames
 from clusters.kube.client import Client
 from clusters.kube.errors import Unavailable, bounded
-from clusters.kube.resources import ACCESS_REVIEWS, Resource
+from clusters.kube.resources import ACCESS_REVIEWS, SELF_REVIEWS, Resource
 
 T = TypeVar("T")
 
@@ -27,8 +27,17 @@ class Served:
     subresources: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """A server's version as one shows it, such as v1.34.9, and what it runs on, such as linux/amd64."""
+
+    version: str
+    platform: str = ""
+
+
 class _About(msgspec.Struct):
     gitVersion: str  # noqa: N815 - the API's spelling
+    platform: str = ""
 
 
 class _Allowed(msgspec.Struct):
@@ -37,6 +46,18 @@ class _Allowed(msgspec.Struct):
 
 class _Review(msgspec.Struct):
     status: _Allowed
+
+
+class _User(msgspec.Struct):
+    username: str = ""
+
+
+class _Who(msgspec.Struct):
+    userInfo: _User = msgspec.field(default_factory=_User)  # noqa: N815 - the API's spelling
+
+
+class _Self(msgspec.Struct):
+    status: _Who = msgspec.field(default_factory=_Who)
 
 
 class _Kind(msgspec.Struct):
@@ -58,6 +79,7 @@ class _Discovered(msgspec.Struct):
 class _Version(msgspec.Struct):
     version: str
     resources: list[_Discovered] | None = None
+    freshness: str = ""
 
 
 class _Meta(msgspec.Struct):
@@ -71,6 +93,33 @@ class _Group(msgspec.Struct):
 
 class _Groups(msgspec.Struct):
     items: list[_Group]
+
+
+class _Gvk(msgspec.Struct, frozen=True):
+    group: str = ""
+    kind: str = ""
+    version: str = ""
+
+
+class _Spec(msgspec.Struct):
+    properties: dict[str, msgspec.Raw] = {}
+
+
+class _Properties(msgspec.Struct):
+    spec: _Spec | None = None
+
+
+class _Schema(msgspec.Struct):
+    kinds: list[_Gvk] = msgspec.field(name="x-kubernetes-group-version-kind", default_factory=list)
+    properties: _Properties = msgspec.field(default_factory=_Properties)
+
+
+class _Components(msgspec.Struct):
+    schemas: dict[str, msgspec.Raw] = {}
+
+
+class _OpenApi(msgspec.Struct):
+    components: _Components = msgspec.field(default_factory=_Components)
 
 
 class _PlainResource(msgspec.Struct):
@@ -112,39 +161,69 @@ def access_review(
     return _read(client.send("POST", ACCESS_REVIEWS.path(), body=review), _Review).status.allowed
 
 
+def user(client: Client) -> str:
+    """The name of the user whose credentials these are, as the cluster knows it."""
+    body = {"apiVersion": SELF_REVIEWS.api_version, "kind": "SelfSubjectReview"}
+    return bounded(_read(client.send("POST", SELF_REVIEWS.path(), body=body), _Self).status.userInfo.username)
+
+
 def version(client: Client) -> str:
     """The version of the server as one shows it, such as v1.34.9."""
-    return bounded(_read(client.send("GET", "/version"), _About).gitVersion)
+    return about(client).version
 
 
-def discovery(client: Client) -> list[Served]:
-    """Everything that the cluster serves. Two requests, or one for each group and version of an old server. Raises KubeError."""
-    return [served for root in ("/api", "/apis") for served in _below(client, root)]
+def about(client: Client) -> About:
+    """What the server says of itself."""
+    told = _read(client.send("GET", "/version"), _About)
+    return About(bounded(told.gitVersion), bounded(told.platform))
 
 
-def _below(client: Client, root: str) -> Iterator[Served]:
+def spec_fields(client: Client, resource: Resource, kind: str) -> frozenset[str]:
+    """The names of the fields that the spec of a custom kind has there; they differ between releases of one API version."""
+    body = client.send("GET", f"/openapi/v3/apis/{resource.api_version}")
+    for raw in _read(body, _OpenApi).components.schemas.values():
+        schema = _read(raw, _Schema)
+        if any(each == _Gvk(resource.group, kind, resource.version) for each in schema.kinds) and schema.properties.spec is not None:
+            return frozenset(map(bounded, schema.properties.spec.properties))
+    return frozenset()
+
+
+def discovery(client: Client, versions: Container[str] | None = None) -> list[Served]:
+    """Everything that the cluster serves. Two requests, or one for each group and version of an old server. Raises KubeError.
+
+    An old server is asked for no others than `versions` ("v1", "batch/v1"), where they are given.
+    """
+    return [served for root in ("/api", "/apis") for served in _below(client, root, versions)]
+
+
+def _below(client: Client, root: str, versions: Container[str] | None) -> Iterator[Served]:
     body = client.send("GET", root, accept=AGGREGATED)
     plain = _read(body, _PlainGroups)
     if plain.kind == "APIGroupDiscoveryList":
         return _aggregated(_read(body, _Groups))
-    return _plain(client, root, plain)
+    return _plain(client, root, plain, versions)
 
 
 def _aggregated(groups: _Groups) -> Iterator[Served]:
     for group in groups.items:
         for version in group.versions or ():
+            if version.freshness == "Stale":
+                # The server behind it, as that of metrics may be, does not answer: this is what it once served.
+                continue
             for found in version.resources or ():
                 resource = Resource(group.metadata.name, version.version, found.resource, found.scope == "Namespaced")
                 below = frozenset(sub.subresource for sub in found.subresources or ())
                 yield Served(resource, found.responseKind.kind if found.responseKind else "", frozenset(found.verbs or ()), below)
 
 
-def _plain(client: Client, root: str, groups: _PlainGroups) -> Iterator[Served]:
+def _plain(client: Client, root: str, groups: _PlainGroups, versions: Container[str] | None) -> Iterator[Served]:
     asked = [("", version) for version in groups.versions or ()]
     asked += [(group.name, version.version) for group in groups.groups or () for version in group.versions]
-    for group, version in asked:
-        path = f"{root}/{group}/{version}" if group else f"{root}/{version}"
-        found = _read(client.send("GET", path), _PlainVersion).resources
+    for group, version in dict.fromkeys(asked):
+        api_version = f"{group}/{version}" if group else version
+        if versions is not None and api_version not in versions:
+            continue
+        found = _read(client.send("GET", f"{root}/{api_version}"), _PlainVersion).resources
         below: dict[str, set[str]] = {}
         for entry in found:
             name, _, sub = entry.name.partition("/")
@@ -155,7 +234,7 @@ def _plain(client: Client, root: str, groups: _PlainGroups) -> Iterator[Served]:
                 yield Served(resource, entry.kind, frozenset(entry.verbs or ()), frozenset(below[entry.name]))
 
 
-def _read(body: bytes, shape: type[T]) -> T:
+def _read(body: bytes | msgspec.Raw, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=shape)
     except frames.BAD_JSON as error:

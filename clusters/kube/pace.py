@@ -1,4 +1,4 @@
-"""How often a cluster may be asked: a bucket of tokens that fills at a steady rate."""
+"""How often a cluster may be asked: a bucket of tokens that fills at a steady rate, and the patience that the cluster itself asks for."""
 
 import threading
 import time
@@ -9,6 +9,8 @@ from clusters.kube.errors import Unavailable
 RATE = 20.0
 """Requests a second in the long run, of one process to one cluster."""
 BURST = 40
+LONGEST = 120.0
+"""Seconds. A cluster that asks for more patience is asked again sooner."""
 
 
 class Pace:
@@ -22,20 +24,48 @@ class Pace:
         self._filled = clock()
         self._lock = threading.Lock()
 
-    def take(self, within: float = 10.0, stop: threading.Event | None = None) -> None:
-        """Wait for one's turn. Raises Unavailable when it is more than `within` seconds away, or as soon as `stop` is set."""
-        wait = self.reserve(within)
-        if wait > 0 and (stop or threading.Event()).wait(wait):
+    def take(self, within: float = 10.0, stop: threading.Event | None = None, *, leave: int = 0) -> None:
+        """Wait for one's turn. Raises Unavailable when it is more than `within` seconds away, or as soon as `stop` is set.
+
+        Whoever can wait longer than others leaves some turns free: theirs does not come before so many others could follow at once.
+        """
+        stop = stop or threading.Event()
+        deadline = self._clock() + within
+        while leave and (short := self._short_of(leave + 1)) > 0:
+            if self._clock() + short > deadline:
+                raise Unavailable("too many requests wait for this cluster already", retry_after=short)
+            if stop.wait(short):
+                raise Unavailable("stopped while waiting for its turn")
+        wait = self.reserve(max(0.0, deadline - self._clock()))
+        if wait > 0 and stop.wait(wait):
             raise Unavailable("stopped while waiting for its turn")
 
     def reserve(self, within: float) -> float:
         """Take the next turn and give the seconds until it comes. Raises Unavailable, and takes none, when that is later than `within`."""
         with self._lock:
-            now = self._clock()
-            self._tokens = min(self._burst, self._tokens + (now - self._filled) * self._rate)
-            self._filled = now
-            wait = max(0.0, (1.0 - self._tokens) / self._rate)
+            held = self._fill()
+            wait = held + max(0.0, (1.0 - self._tokens) / self._rate)
             if wait > within:
-                raise Unavailable("too many requests wait for this cluster already", retry_after=wait)
+                text = "the cluster asked for patience" if held else "too many requests wait for this cluster already"
+                raise Unavailable(text, retry_after=wait)
             self._tokens -= 1.0
             return wait
+
+    def _short_of(self, turns: int) -> float:
+        """Seconds until so many turns are free at once."""
+        with self._lock:
+            return self._fill() + max(0.0, (min(turns, self._burst) - self._tokens) / self._rate)
+
+    def _fill(self) -> float:
+        """Let what has become free be free; the seconds for which everybody is held back."""
+        now = self._clock()
+        # While everybody is held back it is filled up to a moment that is still to come.
+        self._tokens = min(self._burst, self._tokens + max(0.0, now - self._filled) * self._rate)
+        self._filled = max(self._filled, now)
+        return self._filled - now
+
+    def hold(self, seconds: float) -> None:
+        """The cluster asks for so much patience: nobody's turn comes earlier, and then they come one by one."""
+        with self._lock:
+            self._filled = max(self._filled, self._clock() + min(seconds, LONGEST))
+            self._tokens = min(self._tokens, 1.0)

@@ -68,6 +68,7 @@ STORAGECLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=F
 PRIORITYCLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
+SELF_REVIEWS = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False)
 POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods")
 NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", namespaced=False)
 
@@ -78,6 +79,7 @@ JAXJOBS = Resource("kubeflow.org", "v1", "jaxjobs")
 MPIJOBS = Resource("kubeflow.org", "v1", "mpijobs")
 MPIJOBS_V2 = Resource("kubeflow.org", "v2beta1", "mpijobs")
 TRAINJOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs")
+CLUSTERTRAININGRUNTIMES = Resource("trainer.kubeflow.org", "v1alpha1", "clustertrainingruntimes", namespaced=False)
 
 QUEUES = Resource("scheduling.run.ai", "v2", "queues", namespaced=False)
 PODGROUPS = Resource("scheduling.run.ai", "v2alpha2", "podgroups")

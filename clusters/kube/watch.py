@@ -17,6 +17,7 @@ from clusters.kube import calls, frames
 from clusters.kube.client import Client
 from clusters.kube.errors import Expired, KubeError, Unauthorized, Unavailable
 from clusters.kube.frames import OBJECT, Frame, Object, Unreadable
+from clusters.kube.pace import LONGEST
 from clusters.kube.resources import Resource
 from clusters.kube.wire import Wire
 
@@ -29,8 +30,6 @@ BRIEF = 1.0
 """Seconds. A watch that ends sooner, without a word, did not work; that is how client-go sees it, too."""
 SPOILT = 3
 """Failures in a row of watches from one version after which the version itself is doubted."""
-MAX_WAIT = 120.0
-"""Seconds. A server that asks for more is asked again sooner."""
 
 _raw = msgspec.json.Decoder(msgspec.Raw)
 
@@ -49,10 +48,27 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
+class Asking:
+    """A listing is about to be asked for: what the caller knows by now, and the answer lacks, has vanished. Told with `parts` only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[T]):
+    """Some of the objects of the listing that was asked for last. Told with `parts` only.
+
+    `first` takes back what was told of it before: the server had forgotten where it was, and has begun anew.
+    """
+
+    items: list[T]
+    unreadable: list[Unreadable]
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
     """All objects there are at `version`, these and no others: what the caller knows beside them has vanished.
 
-    `unreadable` are there as well, but the caller's decoder refused them.
+    `unreadable` are there as well, but the caller's decoder refused them. With `parts` they have been told since Asking.
     """
 
     items: list[T]
@@ -109,6 +125,20 @@ def follow(
     patience: Patience | None = None,
     decoder: Decoder[T],
 ) -> Iterator[Listing[T] | Change[T] | Unreadable | Bookmark | Lost]: ...
+@overload
+def follow(
+    client: Client,
+    resource: Resource,
+    *,
+    stop: threading.Event,
+    namespace: str | None = None,
+    labels: str = "",
+    fields: str = "",
+    page: int = calls.PAGE,
+    patience: Patience | None = None,
+    decoder: Decoder[T],
+    parts: Literal[True],
+) -> Iterator[Asking | Part[T] | Listing[T] | Change[T] | Unreadable | Bookmark | Lost]: ...
 def follow(
     client: Client,
     resource: Resource,
@@ -120,18 +150,21 @@ def follow(
     page: int = calls.PAGE,
     patience: Patience | None = None,
     decoder: Decoder[Any] = OBJECT,
-) -> Iterator[Listing[Any] | Change[Any] | Unreadable | Bookmark | Lost]:
+    parts: bool = False,
+) -> Iterator[Any]:
     """A complete Listing, then changes until the server forgets where we are, then a Listing again, and so on for ever.
+
+    With `parts` a listing is told page by page, so that it need not be in memory as a whole: Asking, then Parts, then Listing, empty.
 
     Ends within a second of `stop` being set (while a connection is being made: within the client's connect timeout).
     Every failure is told as Lost and tried again, except bad credentials: Unauthorized is raised, and a new call with others goes on.
     An object that `decoder` refuses comes as Unreadable. Nothing is read ahead of the caller.
     """
-    follower = _Follower(client, resource, namespace, labels, fields, page, patience or Patience(), stop, decoder)
+    follower = _Follower(client, resource, namespace, labels, fields, page, patience or Patience(), stop, decoder, parts)
     return follower.run()
 
 
-Item = Listing[Any] | Change[Any] | Unreadable | Bookmark | Lost
+Item = Asking | Part[Any] | Listing[Any] | Change[Any] | Unreadable | Bookmark | Lost
 
 
 class _Follower:
@@ -148,6 +181,7 @@ class _Follower:
         patience: Patience,
         stop: threading.Event,
         decoder: Decoder[Any],
+        parts: bool,
     ) -> None:
         self._client = client
         self._resource = resource
@@ -158,6 +192,7 @@ class _Follower:
         self._patience = patience
         self._stop = stop
         self._decoder = decoder
+        self._parts = parts
         self._wire = Wire()
         self._version = ""
         self._doubt = False
@@ -181,7 +216,7 @@ class _Follower:
         """A listing or a watch, and what follows from its failing."""
         try:
             if not self._version:
-                yield self._list()
+                yield from self._list()
             elif self._doubt:
                 self._check()
             else:
@@ -192,7 +227,9 @@ class _Follower:
             if not self._stop.is_set():
                 yield from self._failed(error)
 
-    def _list(self) -> Listing[Any]:
+    def _list(self) -> Iterator[Item]:
+        if self._parts:
+            yield Asking()
         items: list[Any] = []
         unreadable: list[Unreadable] = []
         version = ""
@@ -209,13 +246,17 @@ class _Follower:
         for page in pages:
             if page.first:
                 items, unreadable, version = [], [], page.version
+            if self._parts:
+                self._live()
+                yield Part(page.items, page.unreadable, page.first)
+                continue
             items += page.items
             unreadable += page.unreadable
         self._live()
         if not version:
             raise Unavailable("the cluster's list has no version", status=200)
         self._version, self._doubt, self._spoilt = version, False, 0
-        return Listing(items, unreadable, version)
+        yield Listing(items, unreadable, version)
 
     def _check(self) -> None:
         """After a failure or a long silence: a server that went back in time would let a watch from the future wait for ever."""
@@ -297,7 +338,7 @@ def wait_after(error: KubeError, failures: int, patience: Patience) -> float:
     span = min(patience.most, patience.first * 2 ** min(failures - 1, 16))
     jitter = random.uniform(span / 2, span)  # noqa: S311 - nothing secret
     asked = error.retry_after if isinstance(error, Unavailable) else None
-    return max(jitter, min(asked, MAX_WAIT) + jitter / 2) if asked else jitter
+    return max(jitter, min(asked, LONGEST) + jitter / 2) if asked else jitter
 
 
 def _order(version: str) -> int:

@@ -3,8 +3,8 @@
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
 
 import urllib3
 
@@ -62,10 +62,28 @@ def waiting_on(wire: Wire) -> Iterator[None]:
         _here.wire = None
 
 
+class Barred(urllib3.exceptions.HTTPError):
+    """A name led to an address to which nothing is sent; the text says why."""
+
+
 class _Telling:
-    """A connection that tells its socket as soon as a request is sent, which is when the wait begins."""
+    """A connection that tells its socket as soon as a request is sent, which is when the wait begins.
+
+    `bars` says why nothing is sent to an IP address. It is asked once more when the connection stands: a name may lead elsewhere by then.
+    """
 
     sock: socket.socket | None
+    proxy: Any
+    bars: ClassVar[Sequence[Callable[[str], str]]] = ()
+
+    def _new_conn(self) -> socket.socket:
+        connected: socket.socket = super()._new_conn()  # type: ignore[misc]
+        # Through a proxy it leads to the proxy.
+        for bars in self.bars if self.proxy is None else ():
+            if why := bars(str(connected.getpeername()[0])):
+                connected.close()
+                raise Barred(why)
+        return connected
 
     def request(self, *args: Any, **options: Any) -> None:
         super().request(*args, **options)  # type: ignore[misc]
@@ -82,12 +100,20 @@ class _TlsConnection(_Telling, urllib3.connection.HTTPSConnection):
     pass
 
 
-class Pool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _Connection
+def pools(bars: Callable[[str], str] | None = None) -> dict[str, type[urllib3.HTTPConnectionPool]]:
+    """The pools of such connections, by scheme."""
 
+    class Connection(_Connection):
+        pass
 
-class TlsPool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _TlsConnection
+    class TlsConnection(_TlsConnection):
+        pass
 
+    class Pool(urllib3.HTTPConnectionPool):
+        ConnectionCls = Connection
 
-POOLS: dict[str, type[urllib3.HTTPConnectionPool]] = {"http": Pool, "https": TlsPool}
+    class TlsPool(urllib3.HTTPSConnectionPool):
+        ConnectionCls = TlsConnection
+
+    Connection.bars = TlsConnection.bars = (bars,) if bars else ()
+    return {"http": Pool, "https": TlsPool}

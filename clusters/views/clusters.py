@@ -1,102 +1,79 @@
-"""Clusters and their nodes, as last seen."""
+"""Clusters as last seen: the list, and one cluster with its nodes and what it can do. Nothing is asked of a cluster for a page."""
 
 import uuid
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from decimal import Decimal
-from typing import Protocol
+from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, Sum
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
 from django.utils.module_loading import import_string
+from django.views.decorators.http import require_GET
 
-from clusters.models import Cluster, Node
+from clusters import reviewing
+from clusters.models import Cluster
+from clusters.prerequisites import prerequisites
+from clusters.reviewing import Review
+from clusters.rooms import node_rows, totals
 from projects.http import Request
 
 MOST = 200
 """Clusters that the list shows."""
 MOST_NODES = 1000
 """Nodes that a cluster's page shows."""
+PATIENCE = 90.0
+"""Seconds for which a page waits for a check that was asked for."""
 
 
-class Amounts(Protocol):
-    """GPUs in devices, CPU in cores, memory in bytes."""
-
-    @property
-    def gpus(self) -> Decimal: ...
-    @property
-    def cpu(self) -> Decimal: ...
-    @property
-    def memory(self) -> Decimal: ...
-
-
-class Room(Protocol):
-    """What a node has free; our pods, which a floor above knows, are counted."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def free(self) -> Amounts: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A node with what is allocated of it."""
-
-    node: Node
-    free: Decimal
-    cpu_free: Decimal
-    memory_free: int
-
-    @property
-    def allocated(self) -> Decimal:
-        return self.node.gpus - self.free
-
-    @property
-    def takes_pods(self) -> bool:
-        return self.node.is_ready and self.node.is_schedulable
-
-
+@require_GET
 def clusters(request: Request) -> HttpResponse:
     """The clusters of one's projects."""
-    found = list(
-        Cluster.objects.visible_to(request.user).defer("kubeconfig").annotate(nodes_count=Count("nodes"), gpus=Sum("nodes__gpus"))[:MOST]
-    )
+    visible = Cluster.objects.visible_to(request.user).defer("kubeconfig", "permissions")
+    found = list(visible.annotate(nodes_count=Count("nodes"), gpus=Sum("nodes__gpus"))[:MOST])
     return render(request, "clusters/clusters.html", {"clusters": found})
 
 
+@require_GET
 def cluster(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """One cluster: its id, its state, and its nodes with what is free."""
-    found = get_object_or_404(Cluster.objects.visible_to(request.user).defer("kubeconfig"), pk=pk)
+    """One cluster: its id, its state, what it can do, and its nodes with what is free."""
+    found = seen(request, pk)
     nodes = list(found.nodes.all()[: MOST_NODES + 1])
-    rows = list(_rows(nodes[:MOST_NODES], pk))
-    total, allocated = sum((row.node.gpus for row in rows), Decimal(0)), sum((row.allocated for row in rows), Decimal(0))
-    context = {
-        "cluster": found,
-        "rows": rows,
-        "more": len(nodes) > MOST_NODES,
-        "most": MOST_NODES,
-        "total": total,
-        "allocated": allocated,
-        "free": sum((row.free for row in rows if row.takes_pods), Decimal(0)),
-        "closed": sum((row.free for row in rows if not row.takes_pods), Decimal(0)),
+    rows = node_rows(nodes[:MOST_NODES], pk)
+    context = {"cluster": found, "rows": rows, "more": len(nodes) > MOST_NODES, "most": MOST_NODES, "totals": totals(rows)}
+    return render(request, "clusters/cluster.html", context | checks_of(found, [node.gpus > 0 for node in nodes]))
+
+
+@require_GET
+def checks(request: Request, pk: uuid.UUID) -> HttpResponse:
+    """What a cluster can do and lets us do, as the part of its page that is asked for again while a check is on its way."""
+    found = seen(request, pk)
+    gpus = [each > 0 for each in found.nodes.values_list("gpus", flat=True)[:MOST_NODES]]
+    return render(request, "clusters/_checks.html", {"cluster": found} | checks_of(found, gpus))
+
+
+def seen(request: Request, pk: uuid.UUID) -> Cluster:
+    """The cluster, without its credentials, if the reader may see it. Raises Http404."""
+    found: Cluster = get_object_or_404(Cluster.objects.visible_to(request.user).defer("kubeconfig"), pk=pk)
+    return found
+
+
+def checks_of(cluster: Cluster, gpus: list[bool]) -> dict[str, Any]:
+    """What templates/clusters/_checks.html needs beside the cluster. `gpus` says of each node whether it offers devices."""
+    can, review = cluster.can, Review.from_json(cluster.permissions)
+    asked = cluster.check_asked_at
+    return {
+        "known": can.known,
+        "frameworks": import_string(settings.FRAMEWORKS)(can),
+        "prerequisites": prerequisites(can, cluster.found, gpus),
+        "review": review,
+        "grant": "\n".join(reviewing.commands(review)),
+        "is_waiting": asked is not None and (timezone.now() - asked).total_seconds() < PATIENCE,
+        "is_late": asked is not None and (timezone.now() - asked).total_seconds() >= PATIENCE,
     }
-    return render(request, "clusters/cluster.html", context)
 
 
+@require_GET
 def single_trust(request: Request) -> HttpResponse:
     """What it means that workloads run on this machine."""
     return render(request, "clusters/single_trust.html")
-
-
-def _rows(nodes: Iterable[Node], cluster_id: uuid.UUID) -> Iterable[Row]:
-    rooms: Callable[[uuid.UUID], Iterable[Room]] = import_string(settings.ROOMS)
-    free = {room.name: room.free for room in rooms(cluster_id)}
-    for node in nodes:
-        there = free.get(node.name)
-        if there is None:
-            yield Row(node, node.gpus, node.cpu, node.memory)
-        else:
-            yield Row(node, there.gpus, there.cpu, int(there.memory))

@@ -1,25 +1,31 @@
-"""Making and changing a project: its namespace and its Queue in the cluster follow."""
+"""Making, changing and deleting a project; what it is in the cluster follows."""
+
+from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from clusters import making
 from clusters.forms import ProjectForm, QuotaForm
-from clusters.tasks import provision
+from clusters.tasks import leave
+from console import editing
 from console.errors import Clash
 from console.http import onward, page
-from projects import access
+from projects import access, changes, leaving, quotas
 from projects.http import Request
-from projects.models import Department, Project
+from projects.models import Project
+from projects.permissions import Entity, Verb
+from projects.scopes import of_project
 
 
 @require_http_methods(["GET", "POST"])
 def project_new(request: Request) -> HttpResponse:
-    """A new project, for administrators of Muster."""
-    access.administrator(request.user)
-    form = ProjectForm(request.POST or None)
-    if request.method == "POST" and (made := _saved(form, Project())):
+    """A new project, for who may make one somewhere; the form says where."""
+    access.anywhere(request.user, Verb.CREATE, Entity.PROJECTS)
+    form = ProjectForm(request.POST or None, user=request.user)
+    if request.method == "POST" and (made := _saved(form)):
         return onward(
             request, reverse("project", args=[made.pk]), f"Project {made.name} is created; its namespace and Queue are being made."
         )
@@ -29,31 +35,62 @@ def project_new(request: Request) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def project_edit(request: Request, pk: int) -> HttpResponse:
-    """Another department or quota. Name and cluster stay: objects in the cluster are named after them."""
-    found: Project = get_object_or_404(Project.objects.visible_to(request.user).select_related("department"), pk=pk)
-    access.administrator(request.user)
-    form = QuotaForm(request.POST or None, initial={"department": found.department.name, "gpu_quota": found.gpu_quota})
+    """Another department, quota or limits. Name and cluster stay: objects in the cluster are named after them."""
+    found = _seen(request, pk)
+    access.require(request.user, Verb.EDIT, Entity.PROJECTS, of_project(pk))
+    values = QuotaForm.values(found)
+    form = QuotaForm(request.POST or None, initial=values, user=request.user, row=found)
     page_of = reverse("project", args=[pk])
-    if request.method == "POST" and _saved(form, found):
-        return onward(request, page_of, f"Project {found.name} is changed; its Queue follows.")
-    way = {"url": reverse("project-edit", args=[pk]), "title": f"Change {found.name}", "yes": "Save"}
-    return _shown(request, form, way | {"back": page_of, "back_words": found.name})
+    way: dict[str, Any] = {"url": reverse("project-edit", args=[pk]), "title": f"Change {found.name}", "yes": "Save"}
+    way |= {"back": page_of, "back_words": found.name} | editing.fields(found.version, quotas.as_typed(values))
+    if request.method == "POST":
+        # What was started from stays with the form until it is saved, however often it has to be mended.
+        way |= {"started_from": request.POST.get(editing.FIELD, "")}
+        try:
+            if _saved(form, editing.started_version(request.POST)):
+                return onward(request, page_of, f"Project {found.name} is changed; its Queue follows.")
+        except editing.ChangedMeanwhile:
+            now = _seen(request, pk)
+            by, at = changes.last("project", pk)
+            told = editing.fields(now.version, quotas.as_typed(QuotaForm.values(now)), sent=request.POST, form=form, by=by, at=at)
+            return _shown(request, form, way | told, status=409)
+    return _shown(request, form, way)
 
 
-def _saved(form: QuotaForm, project: Project) -> Project | None:
-    """The project in the database, and asked for in the cluster; None where the form has to be mended."""
+@require_http_methods(["GET", "POST"])
+def project_delete(request: Request, pk: int) -> HttpResponse:
+    """The question before a project is deleted, with what stands against it and what will happen, and then the deletion."""
+    found = _seen(request, pk)
+    access.require(request.user, Verb.DELETE, Entity.PROJECTS, of_project(pk))
+    if request.method == "POST":
+        leaving.leave(found, request.user)
+        leave.soon(found.pk, making.LOOKS)
+        return onward(request, reverse("projects"), f"Project {found.name} is deleted; it is being removed from its cluster.")
+    names = leaving.hindrances(found)
+    context = {"project": found, "hindered": leaving.in_the_way(found, names) if names else ""}
+    return page(request, "projects/delete.html", "projects/_delete.html", context)
+
+
+def _seen(request: Request, pk: int) -> Project:
+    seen = Project.objects.visible_to(request.user).select_related("department", "cluster").defer("cluster__kubeconfig")
+    found: Project = get_object_or_404(seen, pk=pk)
+    return found
+
+
+def _saved(form: QuotaForm, edited: int | None = None) -> Project | None:
+    """The project in the database, and asked for in the cluster; None where the form has to be mended. Raises ChangedMeanwhile."""
     if not form.is_valid():
         return None
     try:
-        form.saved(project)
+        return making.saved(form, edited)
+    except editing.ChangedMeanwhile:
+        raise
     except Clash as refusal:
         form.add_error(refusal.field, refusal.text)
         return None
-    provision.soon(project.pk)
-    return project
 
 
-def _shown(request: Request, form: QuotaForm, way: dict[str, str]) -> HttpResponse:
-    datalist = ("departments", list(Department.objects.values_list("name", flat=True)[:200]))
+def _shown(request: Request, form: QuotaForm, way: dict[str, Any], status: int = 0) -> HttpResponse:
+    datalist = ("departments", form.department_names) if form.makes_departments else None
     context = {"form": form, "datalist": datalist} | way
-    return page(request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200)
+    return page(request, "parts/form.html", "parts/_form.html", context, status=status or (422 if form.errors else 200))

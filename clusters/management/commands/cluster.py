@@ -5,9 +5,11 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
 from clusters import actions, tasks
+from clusters.adding import ClusterForm
 from clusters.models import Cluster
 from console.errors import UserError
 
@@ -23,11 +25,13 @@ class Command(BaseCommand):
         try:
             text = sys.stdin.read() if options["kubeconfig"] == "-" else Path(options["kubeconfig"]).read_text()
             # What an old key encrypted is of no interest: the new credentials stand in its place.
-            known = Cluster.objects.filter(name=options["name"]).defer("kubeconfig").first()
+            known = Cluster.objects.there().filter(name=options["name"]).defer("kubeconfig").first()
             if known is None:
-                known = actions.register(options["name"], text)
+                known = actions.register(ClusterForm.base_fields["name"].clean(options["name"]), text)
             else:
                 actions.reconnect(known, text)
+        except ValidationError as refusal:
+            raise CommandError(f"The name cannot be used. {' '.join(refusal.messages)}") from refusal
         except (OSError, UnicodeDecodeError, UserError) as refusal:
             raise CommandError(str(refusal)) from refusal
         tasks.heartbeat(str(known.pk))

@@ -1,0 +1,167 @@
+"""`/api/v1/node-pools`: the node pools of the clusters that one sees; making, changing and deleting them, as on the pages."""
+
+from typing import Any
+
+from django.http import Http404
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters import node_pools
+from clusters.models import NodePool
+from clusters.node_pools import NewNodePoolForm, NodePoolForm
+from clusters.pool_counts import Counted
+from console.errors import Invalid
+from projects import access
+from projects.api import filtering, quotas, schemas
+from projects.api.base import ApiView, Asked, listed
+from projects.api.schemas import ID, MOMENT, NUMBER, TEXT, WHOLE, obj, said, words
+from projects.models import User
+from projects.permissions import Entity, Verb
+from projects.scopes import of_cluster
+
+FIELDS = {
+    "name": filtering.text("name"),
+    "clusterId": filtering.uuid("cluster_id"),
+    "labelKey": filtering.text("label_key"),
+    "labelValue": filtering.text("label_value"),
+}
+PLACES = {"cluster": "clusterId", "label_key": "labelKey", "label_value": "labelValue"}
+KNOWN = ("name", "clusterId", "description", "labelKey", "labelValue", "version")
+_KNOWN = (*KNOWN, "nodes", "gpus")
+ASKED = obj(
+    ["name", "clusterId", "labelKey", "labelValue"],
+    name=said(TEXT, "It stays: workloads name it."),
+    clusterId=ID,
+    description=TEXT,
+    labelKey=TEXT,
+    labelValue=TEXT,
+)
+CHANGED = obj(description=TEXT, labelKey=TEXT, labelValue=TEXT, version=quotas.VERSION)
+POOL = obj(
+    ["id", "name", "clusterId"],
+    id=TEXT,
+    name=TEXT,
+    clusterId=ID,
+    description=TEXT,
+    labelKey=TEXT,
+    labelValue=TEXT,
+    nodes=WHOLE,
+    gpus=NUMBER,
+    status=obj(phase=words("Ready", "Empty")),
+    createdAt=MOMENT,
+    updatedAt=MOMENT,
+    version=WHOLE,
+)
+
+
+class NodePoolsView(ApiView):
+    @extend_schema(
+        operation_id="list_node_pools",
+        description="The node pools of the clusters that you may see.",
+        parameters=schemas.list_parameters(FIELDS),
+        responses={200: schemas.answer(schemas.items("nodepools", POOL))} | schemas.errors(400, 401),
+        tags=["organisation"],
+    )
+    def get(self, request: Request) -> Response:
+        asked = Asked(request)
+        visible = NodePool.objects.visible_to(self.user)
+        rows = filtering.narrowed(visible, asked, FIELDS)
+        if search := asked.text("search"):
+            rows = rows.filter(name__icontains=search)
+        found, following = asked.page(filtering.ordered(rows, asked, FIELDS, ("name", "pk")))
+        counted = Counted(visible)
+        return Response(listed("nodepools", [shown(each, counted) for each in found], following))
+
+    @extend_schema(
+        operation_id="create_node_pool",
+        description="A new node pool: the nodes of a cluster with this value of this label.",
+        request=schemas.content(ASKED),
+        responses={201: schemas.answer(POOL)} | schemas.errors(400, 401, 403, 409),
+        tags=["organisation"],
+    )
+    def post(self, request: Request) -> Response:
+        access.anywhere(self.user, Verb.CREATE, Entity.NODE_POOLS)
+        form = NewNodePoolForm(_typed(request.data), user=self.user)
+        quotas.valid(form, PLACES)
+        return Response(_one(self.user, node_pools.create(form, self.user).pk), status=201)
+
+
+class NodePoolView(ApiView):
+    @extend_schema(
+        operation_id="get_node_pool",
+        description="One node pool.",
+        responses={200: schemas.answer(POOL)} | schemas.errors(401, 404),
+        tags=["organisation"],
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(_one(self.user, pk))
+
+    @extend_schema(
+        operation_id="change_node_pool",
+        description="Another description or label; what is not given stays. What is placed already stays where it is.",
+        request=schemas.content(CHANGED),
+        responses={200: schemas.answer(POOL)} | schemas.errors(400, 401, 403, 404, 409),
+        tags=["organisation"],
+    )
+    def patch(self, request: Request, pk: int) -> Response:
+        found = _found(self.user, pk)
+        access.require(self.user, Verb.EDIT, Entity.NODE_POOLS, of_cluster(found.cluster_id))
+        body = quotas.mapping(request.data, _KNOWN)
+        typed = _typed(body)
+        for name, now in (("name", found.name), ("cluster", str(found.cluster_id))):
+            if typed.get(name, now) != now:
+                place = PLACES.get(name, name)
+                raise Invalid([(place, f"{place} stays: workloads and projects name the pool. Make another one.")])
+        form = NodePoolForm(NodePoolForm.values(found) | typed, row=found)
+        quotas.valid(form, PLACES)
+        node_pools.change(found, form, self.user, quotas.version(body))
+        return Response(_one(self.user, pk))
+
+    @extend_schema(
+        operation_id="delete_node_pool",
+        description="Delete a node pool that no project allows and no workload asks for. Its nodes stay as they are.",
+        responses={200: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404, 409),
+        tags=["organisation"],
+    )
+    def delete(self, request: Request, pk: int) -> Response:
+        found = _found(self.user, pk)
+        node_pools.delete(found, self.user)
+        return Response({"code": 200, "message": f"Node pool {found.name} is deleted."})
+
+
+def shown(pool: NodePool, counted: Counted) -> dict[str, Any]:
+    """A node pool as the API has it; its id is text."""
+    nodes = counted.nodes(pool)
+    return {
+        "id": str(pool.pk),
+        "name": pool.name,
+        "clusterId": str(pool.cluster_id),
+        "description": pool.description,
+        "labelKey": pool.label_key,
+        "labelValue": pool.label_value,
+        "nodes": nodes,
+        "gpus": float(counted.gpus(pool)),
+        "status": {"phase": "Ready" if nodes else "Empty"},
+        "createdAt": pool.created_at.isoformat(),
+        "updatedAt": pool.updated_at.isoformat(),
+        "version": pool.version,
+    }
+
+
+def _one(user: User, pk: int) -> dict[str, Any]:
+    return shown(_found(user, pk), Counted(NodePool.objects.filter(pk=pk)))
+
+
+def _typed(data: Any) -> dict[str, str]:
+    """What a body says as it would be typed. Raises Invalid."""
+    body = quotas.mapping(data, _KNOWN)
+    places = {place: name for name, place in PLACES.items()}
+    return {places.get(name, name): quotas.text(body, name) for name in KNOWN if name in body and name != "version"}
+
+
+def _found(user: User, pk: int) -> NodePool:
+    found: NodePool | None = NodePool.objects.visible_to(user).select_related("cluster").defer("cluster__kubeconfig").filter(pk=pk).first()
+    if found is None:
+        raise Http404("There is no such node pool among those that you may see.")
+    return found

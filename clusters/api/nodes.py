@@ -1,0 +1,75 @@
+"""`GET /api/v1/nodes`: the nodes of the clusters that one sees, with what is free on them."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters.api import describing
+from clusters.models import Cluster, Node
+from clusters.rooms import NodeRow, node_rows, pool_names
+from projects.api import filtering, schemas
+from projects.api.base import ApiView, Asked, listed
+
+FIELDS = {
+    "name": filtering.text("name"),
+    "clusterUuid": filtering.uuid("cluster_id"),
+    "clusterName": filtering.text("cluster__name"),
+    "gpuType": filtering.text("gpu_type"),
+    "gpuCount": filtering.number("gpus"),
+}
+
+
+class NodesView(ApiView):
+    @extend_schema(
+        operation_id="list_nodes",
+        description="The nodes of the clusters that you may see, as last seen.",
+        parameters=schemas.list_parameters(FIELDS),
+        responses={200: schemas.answer(schemas.items("nodes", describing.NODE))} | schemas.errors(400, 401),
+        tags=["organisation"],
+    )
+    def get(self, request: Request) -> Response:
+        asked = Asked(request)
+        nodes = Node.objects.filter(cluster__in=Cluster.objects.visible_to(self.user)).select_related("cluster")
+        nodes = nodes.defer("cluster__kubeconfig", "cluster__permissions", "cluster__capabilities", "conditions")
+        nodes = filtering.narrowed(nodes, asked, FIELDS)
+        if search := asked.text("search"):
+            nodes = nodes.filter(name__icontains=search)
+        found, following = asked.page(filtering.ordered(nodes, asked, FIELDS, ("cluster__name", "name", "pk")))
+        by_cluster: dict[UUID, list[Node]] = defaultdict(list)
+        for node in found:
+            by_cluster[node.cluster_id].append(node)
+        pools = {cluster_id: pool_names(cluster_id) for cluster_id in by_cluster}
+        rows = {row.node.pk: row for cluster_id, some in by_cluster.items() for row in node_rows(some, cluster_id)}
+        return Response(listed("nodes", [_shown(rows[node.pk], pools[node.cluster_id](node)) for node in found], following))
+
+
+def _shown(row: NodeRow, pools: Sequence[str]) -> dict[str, Any]:
+    node = row.node
+    status = "NotReady" if not node.is_ready else "Ready" if node.is_schedulable else "SchedulingDisabled"
+    return {
+        "name": node.name,
+        "clusterUuid": str(node.cluster_id),
+        "clusterName": node.cluster.name,
+        "status": status,
+        "statusReason": node.trouble,
+        "roles": [role for role in node.roles.split(", ") if role],
+        "nodePool": ", ".join(pools),
+        "gpuInfo": {
+            "gpuType": node.gpu_type,
+            "gpuCount": float(node.gpus),
+            "gpuMemoryMib": node.gpu_memory,
+            "allocated": float(row.allocated),
+            "free": float(row.free),
+            "unhealthy": float(node.gpus_unhealthy),
+        },
+        "cpu": {"total": float(node.cpu), "allocated": float(row.cpu_allocated)},
+        "memoryBytes": {"total": node.memory, "allocated": row.memory_allocated},
+        "pods": row.pods,
+        "taints": node.taints,
+        "updatedAt": node.seen_at.isoformat(),
+    }

@@ -1,0 +1,222 @@
+"""`/api/v1/org-unit/projects`: making, changing and deleting projects, as on the pages; what they are in the cluster follows."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters import making
+from clusters.forms import ProjectForm, QuotaForm, departments_for
+from clusters.models import NodePool
+from clusters.tasks import leave
+from console.errors import Invalid
+from projects import access, leaving
+from projects.api import projects, quotas, schemas
+from projects.api.base import ApiView
+from projects.api.projects import shown
+from projects.api.schemas import ID, TEXT, array, obj, said, words
+from projects.models import Project, User
+from projects.permissions import Entity, Verb
+from projects.scopes import of_project
+
+PLACES = quotas.PLACES | {
+    "department": "departmentId",
+    "cluster": "clusterId",
+    "namespace": "requestedNamespace",
+    "node_pools": "nodePools",
+    "default_preemptibility": "defaultPreemptibility",
+}
+KNOWN = quotas.OF_BOTH | {"departmentId", "parentId", "departmentName", "clusterId", "requestedNamespace", "namespace"}
+KNOWN |= {"nodePools", "defaultPreemptibility"}
+ASKED = obj(
+    ["name", "clusterId"],
+    name=TEXT,
+    description=TEXT,
+    clusterId=ID,
+    departmentId=said(TEXT, "Or parentId: where you may make projects."),
+    parentId=TEXT,
+    requestedNamespace=said(TEXT, "One that is there and is to be adopted."),
+    resources=quotas.RESOURCES,
+    schedulingRules=quotas.SCHEDULING_RULES,
+    nodePools=array(TEXT),
+    defaultPreemptibility=words("preemptible", "non-preemptible"),
+    version=quotas.VERSION,
+)
+CHANGED = ASKED | {"required": []}
+QUOTA = obj(resources=quotas.RESOURCES, version=quotas.VERSION)
+
+
+class ProjectsView(projects.ProjectsView):
+    @extend_schema(
+        operation_id="create_project",
+        description="A new project. Without resources it has a quota of no GPUs and runs on what others leave idle.",
+        request=schemas.content(ASKED),
+        responses={201: schemas.answer(schemas.PROJECT)} | schemas.errors(400, 401, 403, 409),
+        tags=["organisation"],
+    )
+    def post(self, request: Request) -> Response:
+        access.anywhere(self.user, Verb.CREATE, Entity.PROJECTS)
+        body = quotas.mapping(request.data, KNOWN)
+        given = {"gpu_quota": "0", "cluster": quotas.text(body, "clusterId"), "namespace": quotas.text(body, "requestedNamespace")}
+        form = ProjectForm(given | _typed(self.user, body, given["cluster"]), user=self.user)
+        quotas.valid(form, PLACES)
+        return Response(shown(_found(self.user, making.saved(form).pk)), status=201)
+
+
+class ProjectsCountView(ApiView):
+    @extend_schema(
+        operation_id="count_projects",
+        description="How many projects you may see.",
+        responses={200: schemas.answer(quotas.COUNT)} | schemas.errors(401),
+        tags=["organisation"],
+    )
+    def get(self, request: Request) -> Response:
+        return Response({"count": Project.objects.visible_to(self.user).count()})
+
+
+class ProjectView(ApiView):
+    @extend_schema(
+        operation_id="get_project",
+        description="One project.",
+        responses={200: schemas.answer(schemas.PROJECT)} | schemas.errors(401, 404),
+        tags=["organisation"],
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(shown(_found(self.user, pk)))
+
+    @extend_schema(
+        operation_id="replace_project",
+        description="The project as the body says; what is not given is empty. Name, cluster and namespace stay, and so does a department "
+        "that is not given.",
+        request=schemas.content(CHANGED),
+        responses={200: schemas.answer(schemas.PROJECT)} | schemas.errors(400, 401, 403, 404, 409),
+        tags=["organisation"],
+    )
+    def put(self, request: Request, pk: int) -> Response:
+        return self._changed(request, pk, whole=True)
+
+    @extend_schema(
+        operation_id="change_project",
+        description="The project with what the body says; what is not given stays.",
+        request=schemas.content(CHANGED),
+        responses={200: schemas.answer(schemas.PROJECT)} | schemas.errors(400, 401, 403, 404, 409),
+        tags=["organisation"],
+    )
+    def patch(self, request: Request, pk: int) -> Response:
+        return self._changed(request, pk, whole=False)
+
+    def _changed(self, request: Request, pk: int, *, whole: bool) -> Response:
+        found = changeable(self.user, pk)
+        body = quotas.mapping(request.data, KNOWN)
+        _stays(found, body)
+        kept: dict[str, Any] = {"department": found.department.name, "gpu_quota": "0"} if whole else QuotaForm.values(found)
+        return changed(self.user, found, kept | _typed(self.user, body, str(found.cluster_id), found), quotas.version(body))
+
+    @extend_schema(
+        operation_id="delete_project",
+        description="Delete a project in which nothing is at work. Its history stays.",
+        responses={202: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404, 409),
+        tags=["organisation"],
+    )
+    def delete(self, request: Request, pk: int) -> Response:
+        found = _found(self.user, pk)
+        leaving.leave(found, self.user)
+        leave.soon(found.pk, making.LOOKS)
+        return Response({"code": 202, "message": f"Project {found.name} is deleted; it is being removed from its cluster."}, status=202)
+
+
+class ProjectResourcesView(ApiView):
+    @extend_schema(
+        operation_id="change_project_resources",
+        description="Another quota; the rest stays.",
+        request=schemas.content(QUOTA),
+        responses={200: schemas.answer(schemas.PROJECT)} | schemas.errors(400, 401, 403, 404, 409),
+        tags=["organisation"],
+    )
+    def patch(self, request: Request, pk: int) -> Response:
+        return self._changed(request, pk)
+
+    @extend_schema(
+        operation_id="replace_project_resources",
+        description="Another quota; the rest stays.",
+        request=schemas.content(QUOTA),
+        responses={200: schemas.answer(schemas.PROJECT)} | schemas.errors(400, 401, 403, 404, 409),
+        tags=["organisation"],
+    )
+    def put(self, request: Request, pk: int) -> Response:
+        return self._changed(request, pk)
+
+    def _changed(self, request: Request, pk: int) -> Response:
+        found = changeable(self.user, pk)
+        # Clients send the bare list, too.
+        body = {"resources": request.data} if isinstance(request.data, list) else quotas.mapping(request.data, ("resources", "version"))
+        return changed(self.user, found, QuotaForm.values(found) | quotas.typed(body), quotas.version(body))
+
+
+def changeable(user: User, pk: int) -> Project:
+    """The project, for who may change it. Raises Http404 and NotAllowed."""
+    found = _found(user, pk)
+    access.require(user, Verb.EDIT, Entity.PROJECTS, of_project(pk))
+    return found
+
+
+def changed(user: User, project: Project, given: Mapping[str, Any], version: int | None) -> Response:
+    """The answer with the project as it is then. Raises Invalid, Clash and ChangedMeanwhile."""
+    form = QuotaForm(given, user=user, row=project)
+    quotas.valid(form, PLACES)
+    making.saved(form, version)
+    return Response(shown(_found(user, project.pk)))
+
+
+def _stays(project: Project, body: Mapping[str, Any]) -> None:
+    """Raises Invalid for what cannot be changed of a project."""
+    now = {"name": project.name, "clusterId": str(project.cluster_id), "namespace": project.namespace}
+    now["requestedNamespace"] = project.namespace
+    if wrong := [name for name, value in now.items() if name in body and body[name] != value]:
+        raise Invalid([(name, f"{name} stays: objects in the cluster are named after it. Make another project.") for name in wrong])
+
+
+def _typed(user: User, body: Mapping[str, Any], cluster: str, row: Project | None = None) -> dict[str, Any]:
+    """What a body says, and nothing else, as it would be typed. Raises Invalid."""
+    found = quotas.typed(body)
+    for name in ("departmentId", "parentId"):
+        if name in body:
+            found["department"] = _department(user, quotas.text(body, name), name, row)
+    if "nodePools" in body:
+        found["node_pools"] = _pools(body["nodePools"], cluster)
+    if "defaultPreemptibility" in body:
+        found["default_preemptibility"] = quotas.text(body, "defaultPreemptibility")
+    return found
+
+
+def _department(user: User, text: str, field: str, row: Project | None) -> str:
+    key = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+    name = departments_for(user, row).filter(pk=key).values_list("name", flat=True).first()
+    if name is None:
+        raise Invalid([(field, f"There is no department {text[:40]} in which you may make projects.")])
+    return str(name)
+
+
+def _pools(given: Any, cluster: str) -> list[str]:
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise Invalid([("nodePools", "nodePools must be a list of names.")])
+    try:
+        there = dict(NodePool.objects.filter(cluster=UUID(cluster)).values_list("name", "pk"))
+    except ValueError:
+        there = {}
+    if strange := [name for name in given if name not in there]:
+        known = f"There are {', '.join(sorted(there)[:20])}." if there else "It has none."
+        raise Invalid([("nodePools", f"The cluster has no node pool {strange[0][:40]}. {known}")])
+    return [str(there[name]) for name in given]
+
+
+def _found(user: User, pk: int) -> Project:
+    rows = Project.objects.visible_to(user).select_related("department", "cluster").defer("cluster__kubeconfig")
+    found: Project | None = rows.prefetch_related("node_pools").filter(pk=pk).first()
+    if found is None:
+        raise Http404("There is no such project among those that you may see.")
+    return found

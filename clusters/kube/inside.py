@@ -1,0 +1,60 @@
+"""The cluster that Muster itself runs in: its address is in the environment, its credentials in files that Kubernetes keeps fresh."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from clusters.kube.access import Access, BadKubeconfig
+
+FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+FRESH = 60.0
+"""Seconds for which a token that was read is used: it is replaced long before it expires."""
+_HOST, _PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
+
+
+def is_there(environment: Mapping[str, str], folder: Path = FOLDER) -> bool:
+    """Whether this process runs in a pod that has a service account."""
+    return bool(environment.get(_HOST)) and (folder / "token").is_file() and (folder / "ca.crt").is_file()
+
+
+def access(environment: Mapping[str, str], folder: Path = FOLDER) -> Access:
+    """The access of the pod's service account, with its token as it is now. Raises BadKubeconfig where there is none."""
+    host = environment.get(_HOST, "")
+    try:
+        token, ca = _token(folder), (folder / "ca.crt").read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadKubeconfig(
+            f"Muster does not run in a pod with a service account: {error.__class__.__name__} at {folder}. "
+            "Run it in the cluster, or give a kubeconfig or a token."
+        ) from None
+    if not host:
+        raise BadKubeconfig(f"Muster does not run in a cluster: {_HOST} is not set. Give a kubeconfig or a token.")
+    authority = f"[{host}]" if ":" in host else host
+    return Access(f"https://{authority}:{environment.get(_PORT) or 443}", ca=ca, token=token)
+
+
+class FreshToken:
+    """The service account's token, read anew from time to time; the last one while the file cannot be read."""
+
+    def __init__(self, folder: Path = FOLDER, clock: Callable[[], float] = time.monotonic) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._token = ""
+        self._read = -FRESH
+
+    def __call__(self) -> str:
+        """The token to send now; "" where there never was one."""
+        with self._lock:
+            if self._clock() - self._read >= FRESH:
+                try:
+                    self._token = _token(self._folder)
+                    self._read = self._clock()
+                except (OSError, UnicodeDecodeError):
+                    pass
+            return self._token
+
+
+def _token(folder: Path) -> str:
+    return (folder / "token").read_text().strip()

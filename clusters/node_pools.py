@@ -1,0 +1,173 @@
+"""Node pools: what is filled in of one, and what can be done to it. The page and the REST API share both."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils.module_loading import import_string
+
+from clusters import labels
+from clusters.forms import NAME
+from clusters.models import Cluster, NodePool
+from console import editing
+from console.errors import Clash
+from projects import access, audit
+from projects.models import User
+from projects.permissions import Entity, Permission, Verb
+from projects.scopes import of_cluster
+
+DEFAULT = "default"
+"""What clients call all nodes: no pool may be called so."""
+MOST_NAMED = 5
+_PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+
+
+class NodePoolForm(forms.Form):
+    """What of a node pool can be changed later. `row` is the pool; None for a new one."""
+
+    description = forms.CharField(required=False, max_length=250, widget=forms.TextInput({"autocomplete": "off"}))
+    label_key = forms.CharField(
+        max_length=316,
+        widget=forms.TextInput(_PLAIN),
+        help_text="The key of a label of nodes, as nvidia.com/gpu.product or example.com/pool.",
+    )
+    label_value = forms.CharField(
+        required=False,
+        max_length=63,
+        widget=forms.TextInput(_PLAIN),
+        help_text="The nodes whose label has this value are in the pool. What is placed already stays where it is.",
+    )
+
+    def __init__(self, *args: Any, row: NodePool | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.row = row
+
+    def clean_description(self) -> str:
+        return str(self.cleaned_data["description"]).replace("\x00", "").strip()
+
+    def clean_label_key(self) -> str:
+        key: str = self.cleaned_data["label_key"].strip()
+        if wrong := labels.wrong_key(key):
+            raise forms.ValidationError(wrong)
+        return key
+
+    def clean_label_value(self) -> str:
+        value: str = self.cleaned_data["label_value"].strip()
+        if wrong := labels.wrong_value(value):
+            raise forms.ValidationError(wrong)
+        return value
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        cluster = self.row.cluster if self.row else given.get("cluster")
+        if cluster is not None and not self.errors:
+            same = NodePool.objects.filter(cluster=cluster, label_key=given["label_key"], label_value=given["label_value"])
+            if other := same.exclude(pk=self.row.pk if self.row else None).first():
+                self.add_error("label_value", f"The node pool {other.name} has this label already: it is the same nodes. Use that one.")
+        return given
+
+    @staticmethod
+    def values(pool: NodePool) -> dict[str, Any]:
+        """What the form shows of a pool."""
+        return {"description": pool.description, "label_key": pool.label_key, "label_value": pool.label_value}
+
+
+class NewNodePoolForm(NodePoolForm):
+    """A new node pool, on a cluster where `user` may make one. Its name stays: workloads name it."""
+
+    name = forms.CharField(
+        max_length=40, validators=[NAME], widget=forms.TextInput(_PLAIN), help_text="Lower-case letters, digits and dashes. It stays."
+    )
+    cluster = forms.ModelChoiceField(Cluster.objects.none(), empty_label=None)
+    field_order = ("name", "description", "cluster", "label_key", "label_value")
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["cluster"].queryset = makeable_on(user)  # type: ignore[attr-defined]
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if name == DEFAULT:
+            raise forms.ValidationError(f"{DEFAULT} means all nodes, which need no pool. Choose another name.")
+        return name
+
+
+def makeable_on(user: User) -> Any:
+    """The clusters on which a user may make node pools."""
+    where = user.rights.where(Permission(Entity.NODE_POOLS, Verb.CREATE))
+    found = Cluster.objects.there().defer("kubeconfig")
+    return found if where.tenant else found.filter(pk__in=where.clusters)
+
+
+def create(form: NewNodePoolForm, by: User) -> NodePool:
+    """The pool of a valid form. Raises NotAllowed, Http404, and Clash where its name is taken."""
+    given = form.cleaned_data
+    access.require(by, Verb.CREATE, Entity.NODE_POOLS, of_cluster(given["cluster"].pk))
+    made = NodePool(name=given["name"], cluster=given["cluster"], created_by=by)
+    _give(made, form)
+    try:
+        with transaction.atomic():
+            made.save(force_insert=True)
+            _record(audit.Event.CREATE, made, by, None, told(made))
+    except IntegrityError:
+        raise Clash(f"The cluster {made.cluster.name} has a node pool {made.name} already. Choose another name.", field="name") from None
+    return made
+
+
+def change(pool: NodePool, form: NodePoolForm, by: User, edited: int | None = None) -> NodePool:
+    """The pool as a valid form says; `edited` is the version that was looked at. Raises NotAllowed, Http404 and ChangedMeanwhile."""
+    access.require(by, Verb.EDIT, Entity.NODE_POOLS, of_cluster(pool.cluster_id))
+    with transaction.atomic():
+        row: NodePool = NodePool.objects.select_for_update().get(pk=pool.pk)
+        editing.unchanged(row.version, edited, f"Node pool {row.name}")
+        before = told(row)
+        _give(row, form)
+        row.version += 1
+        row.save()
+        _record(audit.Event.UPDATE, row, by, *audit.changed(before, told(row)))
+    return row
+
+
+def delete(pool: NodePool, by: User) -> None:
+    """Delete a pool that nothing names; its nodes stay as they are. Raises NotAllowed, Http404, and Clash while something names it."""
+    access.require(by, Verb.DELETE, Entity.NODE_POOLS, of_cluster(pool.cluster_id))
+    with transaction.atomic():
+        row = NodePool.objects.select_for_update().get(pk=pool.pk)
+        if hindered := in_the_way(row, by):
+            raise Clash(hindered)
+        _record(audit.Event.DELETE, row, by, told(row), None)
+        row.delete()
+
+
+def in_the_way(pool: NodePool, by: User) -> str:
+    """Why a pool cannot be deleted now, as far as one may see it; "" where it can."""
+    projects = list(pool.projects.filter(left_at=None).order_by("name").values_list("name", flat=True)[:100])
+    users: Sequence[str] = import_string(settings.POOL_USERS)(pool.cluster_id, pool.name)
+    found = []
+    if projects:
+        found.append(f"Projects allow it: {_some(projects)}. Take it out of them first.")
+    if users:
+        sees = access.may(by, Verb.VIEW, Entity.WORKLOADS, of_cluster(pool.cluster_id))
+        found.append(f"Workloads ask for it: {_some(users) if sees else len(users)}. Stop or delete them first.")
+    return f"Node pool {pool.name} is in use. {' '.join(found)}" if found else ""
+
+
+def told(pool: NodePool) -> dict[str, Any]:
+    """What the audit log has of it."""
+    return {"name": pool.name} | NodePoolForm.values(pool)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def _give(pool: NodePool, form: NodePoolForm) -> None:
+    for name in ("description", "label_key", "label_value"):
+        setattr(pool, name, form.cleaned_data[name])
+
+
+def _record(event: audit.Event, pool: NodePool, by: User, before: Any, after: Any) -> None:
+    audit.record(event, "node-pool", by=by, id=pool.pk, name=pool.name, scope=of_cluster(pool.cluster_id), before=before, after=after)

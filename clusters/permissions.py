@@ -1,0 +1,80 @@
+"""What Muster does in a cluster, verb by verb and why: what the permission check asks for, and what the deployed roles grant. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clusters.kube.resources import (
+    CLUSTERTRAININGRUNTIMES,
+    EVENTS,
+    JAXJOBS,
+    JOBS,
+    MPIJOBS_V2,
+    NAMESPACES,
+    NODES,
+    PERSISTENTVOLUMECLAIMS,
+    PODGROUPS,
+    PODS,
+    PRIORITYCLASSES,
+    PYTORCHJOBS,
+    QUEUES,
+    SECRETS,
+    SERVICEACCOUNTS,
+    STORAGECLASSES,
+    TFJOBS,
+    TRAINJOBS,
+    XGBOOSTJOBS,
+    Resource,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One verb on one kind, in all namespaces, and what it is for."""
+
+    verb: str
+    resource: Resource
+    subresource: str
+    why: str
+
+    @property
+    def kind(self) -> str:
+        """The kind as RBAC and `kubectl auth can-i` spell it: pods, pods/log, jobs.batch."""
+        name = f"{self.resource.plural}.{self.resource.group}" if self.resource.group else self.resource.plural
+        return f"{name}/{self.subresource}" if self.subresource else name
+
+
+JOB_KINDS = (PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, JAXJOBS, MPIJOBS_V2, TRAINJOBS, JOBS)
+"""The kinds that stand for workloads. Rights know no versions, so MPIJob is here once."""
+
+_FOLLOWED = {"list": "finds what is there", "watch": "sees every change at once"}
+_JOBS = {"get": "looks at one", **_FOLLOWED, "create": "launches workloads", "delete": "stops and deletes workloads"}
+_GIVEN = {"get": "sees whose it is", "list": "sees that all is as it should be", "create": "makes it", "patch": "keeps it as it should be"}
+_MADE = {**_GIVEN, "delete": "removes it with the project"}
+_CLAIMS = {"get": "looks at one", "list": "finds what is there", "create": "makes new volumes", "delete": "deletes them with workloads"}
+
+_TABLE: tuple[tuple[Resource, str, dict[str, str]], ...] = (
+    *((kind, "", _JOBS) for kind in JOB_KINDS),
+    (PODS, "", {"get": "looks at one", **_FOLLOWED, "create": "asks, as a dry run, whether GPUs are shared", "delete": "tidies up"}),
+    (PODS, "log", {"get": "reads logs"}),
+    (EVENTS, "", _FOLLOWED),
+    (PODGROUPS, "", {"get": "sees why a workload waits", **_FOLLOWED}),
+    (PERSISTENTVOLUMECLAIMS, "", _CLAIMS),
+    (NAMESPACES, "", _MADE),
+    (QUEUES, "", _MADE),
+    (SECRETS, "", _MADE),
+    (SERVICEACCOUNTS, "", _GIVEN),
+    (PRIORITYCLASSES, "", {"list": "sees which priorities there are", "create": "makes those that are missing"}),
+    (NODES, "", {"list": "shows the nodes and what is free on them"}),
+    (STORAGECLASSES, "", {"list": "offers them for new volumes"}),
+    (CLUSTERTRAININGRUNTIMES, "", {"list": "sees what Trainer v2 can run"}),
+)
+
+
+def _needs() -> Iterator[Need]:
+    for resource, subresource, verbs in _TABLE:
+        for verb, why in verbs.items():
+            yield Need(verb, resource, subresource, why)
+
+
+NEEDED: tuple[Need, ...] = tuple(_needs())
+"""Everything that Muster asks of a cluster, beside discovery and the question what it may do, which every user may ask."""

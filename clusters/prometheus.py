@@ -1,0 +1,182 @@
+"""What a cluster's Prometheus says of its GPUs: one question for all of them, with an end to time and size. It knows no rows."""
+
+import contextlib
+import http.client as http_client
+import math
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+import urllib3
+
+from clusters.kube import wire
+
+METRIC = "DCGM_FI_DEV_GPU_UTIL"
+CONNECT, READ, WHOLE = 3.0, 5.0, 10.0
+"""Seconds: to connect, to be silent, and for all of it."""
+_LATE = "Prometheus did not answer in time."
+MAX_BODY = 16 << 20
+"""Bytes of an answer: some fifty thousand devices."""
+MAX_SERIES = 60_000
+CHUNK = 64 << 10
+
+Pod = tuple[str, str]
+"""Namespace and name."""
+
+
+class Unanswered(Exception):
+    """Why there are no figures; fit for a person. It names no address."""
+
+
+class _Series(msgspec.Struct):
+    metric: dict[str, str]
+    value: tuple[float, str]
+
+
+class _Data(msgspec.Struct):
+    resultType: str  # noqa: N815 - the API's spelling
+    result: list[_Series]
+
+
+class _Answer(msgspec.Struct):
+    status: str
+    data: _Data
+
+
+_answers = msgspec.json.Decoder(_Answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """The use of each device that a pod holds, in percent: the most in the time that was asked for."""
+
+    devices: Mapping[Pod, Mapping[str, float]]
+
+    def of(self, namespace: str, pod: str) -> Mapping[str, float]:
+        """By the device's name; empty where Prometheus does not know the pod."""
+        return self.devices.get((namespace, pod), {})
+
+
+def question(seconds: int) -> str:
+    """The most that each device was used in the last so many seconds. Who scrapes may have renamed a pod's labels to exported_*."""
+    by = "namespace, pod, exported_namespace, exported_pod, Hostname, UUID, gpu, GPU_I_ID"
+    return f"max by ({by}) (max_over_time({METRIC}[{max(1, seconds)}s]))"
+
+
+def ask(url: str, *, seconds: int, bars: Callable[[str], str]) -> Use:
+    """The use of all GPUs in the last so many seconds. `bars` says why nothing is sent to an IP address. Raises Unanswered."""
+    fields = {"query": question(seconds), "timeout": f"{READ:g}s"}
+    held = wire.Wire()
+    with _pools(bars) as http, _cut_after(WHOLE, held):
+        try:
+            with wire.waiting_on(held):
+                response = http.request(
+                    "GET",
+                    f"{url.rstrip('/')}/api/v1/query",
+                    fields=fields,
+                    headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "muster"},
+                    timeout=urllib3.Timeout(connect=CONNECT, read=READ),
+                    retries=False,
+                    redirect=False,
+                    preload_content=False,
+                    decode_content=False,
+                )
+            body = _whole(response)
+        except (urllib3.exceptions.HTTPError, http_client.HTTPException, OSError, ValueError) as error:
+            raise Unanswered(_LATE if held.is_cut else _why(error)) from error
+    if held.is_cut:
+        raise Unanswered(_LATE)
+    if response.status != 200:
+        raise Unanswered(_refused(response.status))
+    return _read(body)
+
+
+@contextlib.contextmanager
+def _pools(bars: Callable[[str], str]) -> Iterator[urllib3.PoolManager]:
+    manager = urllib3.PoolManager(num_pools=1, maxsize=1)
+    manager.pool_classes_by_scheme = wire.pools(bars)
+    try:
+        yield manager
+    finally:
+        manager.clear()
+
+
+@contextlib.contextmanager
+def _cut_after(seconds: float, held: wire.Wire) -> Iterator[None]:
+    """Whatever a server does meanwhile, drip headers or say nothing: then the wait is over."""
+    timer = threading.Timer(seconds, held.cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+def _whole(response: urllib3.BaseHTTPResponse) -> bytes:
+    parts, size = [], 0
+    try:
+        while chunk := response.read1(CHUNK):
+            parts.append(chunk)
+            size += len(chunk)
+            if size > MAX_BODY:
+                raise Unanswered(f"Prometheus answers with more than {MAX_BODY >> 20} MiB.")
+    finally:
+        response.close()
+    return b"".join(parts)
+
+
+def _read(body: bytes) -> Use:
+    try:
+        answer = _answers.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Unanswered("What answers there does not answer as Prometheus does.") from error
+    if answer.status != "success" or answer.data.resultType != "vector":
+        raise Unanswered("What answers there does not answer as Prometheus does.")
+    if len(answer.data.result) > MAX_SERIES:
+        raise Unanswered(f"Prometheus tells of more than {MAX_SERIES} devices.")
+    found: dict[Pod, dict[str, float]] = {}
+    for series in answer.data.result:
+        labels = series.metric
+        # Where both are there, `pod` is the exporter's own.
+        pod = labels.get("exported_pod") or labels.get("pod", "")
+        namespace = labels.get("exported_namespace") or labels.get("namespace", "")
+        percent = _number(series.value[1])
+        if not pod or not namespace or percent is None:
+            continue
+        device = labels.get("UUID") or f"{labels.get('Hostname', '')}/{labels.get('gpu', '')}"
+        devices = found.setdefault((namespace, pod), {})
+        name = f"{device}/{labels.get('GPU_I_ID', '')}"
+        devices[name] = max(percent, devices.get(name, 0.0))
+    return Use(found)
+
+
+def _number(text: str) -> float | None:
+    """None for what is no share of a device."""
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) and 0 <= found <= 100 else None
+
+
+def _refused(status: int) -> str:
+    if status in (401, 403):
+        return f"Prometheus wants to know who asks (HTTP {status}). Give an address at which it answers without signing in."
+    if 300 <= status < 400:
+        return f"What answers there sends elsewhere (HTTP {status}), and that is not followed. Give Prometheus' own address."
+    return f"Prometheus answers with an error (HTTP {status})."
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, wire.Barred):
+        return f"Its address leads where it may not: {error}."
+    if isinstance(error, urllib3.exceptions.NameResolutionError):
+        return "The name in its address is not known."
+    if isinstance(error, urllib3.exceptions.NewConnectionError):
+        return "Prometheus cannot be reached."
+    if isinstance(error, (urllib3.exceptions.ConnectTimeoutError, urllib3.exceptions.ReadTimeoutError, TimeoutError)):
+        return _LATE
+    return "The connection to Prometheus broke off."

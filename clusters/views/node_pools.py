@@ -1,0 +1,164 @@
+"""Node pools: the table, one pool with its nodes, and making, changing and deleting one."""
+
+from typing import Any
+
+from django.db.models import Count, OuterRef, Subquery
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from clusters import node_pools
+from clusters.models import Cluster, NodePool
+from clusters.node_pools import NewNodePoolForm, NodePoolForm
+from clusters.pool_counts import Counted
+from clusters.rooms import node_rows, totals
+from console import editing, tables
+from console.errors import Clash
+from console.http import onward, page
+from console.tables import Column, Filter, Table
+from console.templatetags.muster import gpus
+from projects import access, changes, quotas
+from projects.http import Request
+from projects.models import Project
+from projects.permissions import Entity, Permission, Verb
+from projects.scopes import of_cluster
+from projects.why import may_not
+
+MOST_NODES = 1000
+"""Nodes that a pool's page shows."""
+
+
+def table(counted: Counted) -> Table:
+    """The table of node pools."""
+    return Table(
+        "Node pools",
+        (
+            Column("name", "Node pool", lambda row: row.name, "node_pools/_name.html", ("name",)),
+            Column("description", "Description", lambda row: row.description, is_extra=True),
+            Column("cluster", "Cluster", lambda row: row.cluster.name, order=("cluster__name",)),
+            Column("label", "Label", _label, "node_pools/_label.html", ("label_key", "label_value")),
+            Column("nodes", "Nodes", counted.nodes, is_number=True),
+            Column("gpus", "GPUs", lambda row: gpus(counted.gpus(row)), is_number=True),
+            Column("projects", "Projects", lambda row: row.projects_count or 0, is_number=True),
+            Column("updated", "Last changed", lambda row: row.updated_at.isoformat(), "node_pools/_updated.html", ("updated_at",)),
+            Column("created", "Created", lambda row: row.created_at.isoformat(), "projects/_created.html", ("created_at",), is_extra=True),
+        ),
+        search=("name__icontains", "label_key__icontains", "label_value__icontains"),
+        search_words="Search by name or label",
+        filters=(Filter("cluster", "Cluster", _clusters, lambda rows, value: rows.filter(cluster=value)),),
+    )
+
+
+def _label(row: NodePool) -> str:
+    return f"{row.label_key}={row.label_value}"
+
+
+def _clusters(request: HttpRequest) -> list[tuple[str, str]]:
+    user: Any = request.user
+    return [(str(pk), name) for pk, name in Cluster.objects.visible_to(user).order_by("name").values_list("pk", "name")[:200]]
+
+
+@require_GET
+def pools(request: Request) -> HttpResponse:
+    """The node pools of the clusters that one sees."""
+    visible = NodePool.objects.visible_to(request.user)
+    may_create = request.user.rights.anywhere(Permission(Entity.NODE_POOLS, Verb.CREATE))
+    context = {
+        "heading": "Node pools",
+        "about": "Nodes of a cluster that have a label, under a name that workloads and projects use.",
+        "new": reverse("node-pool-new") if may_create else "",
+        "new_words": "New node pool",
+        "new_dialog": True,
+        "may_not": may_not(request.user, Verb.CREATE, Entity.NODE_POOLS, words="New node pool", icon="plus", anywhere=True),
+        "empty": "node_pools/_none.html",
+    }
+    through = Project.node_pools.through.objects.filter(nodepool=OuterRef("pk"), project__left_at=None).order_by().values("nodepool")
+    counts = Subquery(through.values(found=Count("project")))
+    rows = visible.select_related("cluster").defer("cluster__kubeconfig", "cluster__permissions").annotate(projects_count=counts)
+    return tables.answer(request, rows, table(Counted(visible)), "parts/list.html", context, file="node-pools")
+
+
+@require_GET
+def pool(request: Request, pk: int) -> HttpResponse:
+    """One pool: its label, its nodes with what is free on them, and the projects that it is for."""
+    found = _seen(request, pk)
+    scope = of_cluster(found.cluster_id)
+    nodes = [node for node in found.cluster.nodes.order_by("name") if found.has(node.labels)]
+    rows = node_rows(nodes[:MOST_NODES], found.cluster_id)
+    projects = Project.objects.visible_to(request.user).filter(node_pools=found).order_by("name")
+    context = {
+        "pool": found,
+        "cluster": found.cluster,
+        "rows": rows,
+        "more": len(nodes) > MOST_NODES,
+        "most": MOST_NODES,
+        "totals": totals(rows),
+        "projects": list(projects.only("name")[:100]),
+        "may_edit": access.may(request.user, Verb.EDIT, Entity.NODE_POOLS, scope),
+        "may_delete": access.may(request.user, Verb.DELETE, Entity.NODE_POOLS, scope),
+    }
+    return render(request, "node_pools/pool.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+def pool_new(request: Request) -> HttpResponse:
+    """A new node pool, for who may make one on some cluster."""
+    access.anywhere(request.user, Verb.CREATE, Entity.NODE_POOLS)
+    form = NewNodePoolForm(request.POST or None, user=request.user)
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = node_pools.create(form, request.user)
+            return onward(request, reverse("node-pool", args=[made.pk]), f"Node pool {made.name} is created.")
+        except Clash as refusal:
+            form.add_error(refusal.field, refusal.text)
+    way = {"url": reverse("node-pool-new"), "title": "New node pool", "yes": "Create node pool"}
+    return _shown(request, form, way | {"back": reverse("node-pools"), "back_words": "Node pools"})
+
+
+@require_http_methods(["GET", "POST"])
+def pool_edit(request: Request, pk: int) -> HttpResponse:
+    """Another label or description. What is placed already stays where it is."""
+    found = _seen(request, pk)
+    access.require(request.user, Verb.EDIT, Entity.NODE_POOLS, of_cluster(found.cluster_id))
+    values = NodePoolForm.values(found)
+    form = NodePoolForm(request.POST or None, initial=values, row=found)
+    way: dict[str, Any] = {"url": reverse("node-pool-edit", args=[pk]), "title": f"Change {found.name}", "yes": "Save"}
+    way |= {"back": reverse("node-pool", args=[pk]), "back_words": found.name}
+    way |= editing.fields(found.version, quotas.as_typed(values))
+    if request.method == "POST":
+        # What was started from stays with the form until it is saved, however often it has to be mended.
+        way |= {"started_from": request.POST.get(editing.FIELD, "")}
+        if form.is_valid():
+            try:
+                node_pools.change(found, form, request.user, editing.started_version(request.POST))
+                return onward(request, reverse("node-pool", args=[pk]), f"Node pool {found.name} is changed.")
+            except editing.ChangedMeanwhile:
+                now = _seen(request, pk)
+                by, at = changes.last("node-pool", pk)
+                told = editing.fields(now.version, quotas.as_typed(NodePoolForm.values(now)), sent=request.POST, form=form, by=by, at=at)
+                return _shown(request, form, way | told, status=409)
+    return _shown(request, form, way)
+
+
+@require_http_methods(["GET", "POST"])
+def pool_delete(request: Request, pk: int) -> HttpResponse:
+    """The question before a node pool is deleted, with what stands against it, and then the deletion."""
+    found = _seen(request, pk)
+    access.require(request.user, Verb.DELETE, Entity.NODE_POOLS, of_cluster(found.cluster_id))
+    if request.method == "POST":
+        node_pools.delete(found, request.user)
+        return onward(request, reverse("node-pools"), f"Node pool {found.name} is deleted.")
+    context = {"pool": found, "hindered": node_pools.in_the_way(found, request.user)}
+    return page(request, "node_pools/delete.html", "node_pools/_delete.html", context)
+
+
+def _seen(request: Request, pk: int) -> NodePool:
+    """The pool, if the reader may see it. Raises Http404."""
+    rows = NodePool.objects.visible_to(request.user).select_related("cluster").defer("cluster__kubeconfig", "cluster__permissions")
+    found: NodePool = get_object_or_404(rows, pk=pk)
+    return found
+
+
+def _shown(request: Request, form: NodePoolForm, way: dict[str, Any], status: int = 0) -> HttpResponse:
+    return page(request, "parts/form.html", "parts/_form.html", {"form": form} | way, status=status or (422 if form.errors else 200))

@@ -1,0 +1,44 @@
+"""One node of a cluster, as last seen: its conditions, what it is, and the pods on it."""
+
+import uuid
+from datetime import UTC, datetime
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils.dateparse import parse_datetime
+from django.utils.module_loading import import_string
+from django.views.decorators.http import require_GET
+
+from clusters.models import Node
+from clusters.rooms import node_rows, pool_names
+from clusters.views.clusters import seen
+from projects.http import Request
+
+
+@require_GET
+def node(request: Request, pk: uuid.UUID, name: str) -> HttpResponse:
+    """One node; of the pods on it those that the reader may see, and how many there are beside them."""
+    cluster = seen(request, pk)
+    found = get_object_or_404(Node, cluster=cluster, name=name)
+    [row] = node_rows([found], pk)
+    pods = import_string(f"{settings.NODE_PODS}.pods_on")(pk, name, request.user)
+    context = {
+        "cluster": cluster,
+        "row": row,
+        "node": found,
+        "pods": pods,
+        "pool": ", ".join(pool_names(pk)(found)),
+        "conditions": [each | {"at": _moment(each.get("since", ""))} for each in found.conditions],
+        "labels": sorted(found.labels.items()),
+    }
+    return render(request, "clusters/node.html", context)
+
+
+def _moment(text: str) -> datetime | None:
+    """None for what is no moment, or one that there is not everywhere on Earth."""
+    try:
+        found = parse_datetime(text)
+        return found.astimezone(UTC) if found is not None and found.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        return None
