@@ -1,72 +1,173 @@
-"""What can be done to assets, whoever asks. Everybody's belong to the administrators; a project's to those who may launch there."""
+"""What can be done to assets, whoever asks."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, models, transaction
+from django.utils import timezone
 
+from console import editing
 from console.errors import Clash, NotAllowed
-from environments.models import Asset
-from projects import access
-from projects.access import Action
-from projects.models import Project, User
+from environments import kinds, links, spreading, uses
+from environments.covering import covers
+from environments.models import Asset, Credential, DataSource, Template
+from projects import access, audit
+from projects.models import User
+from projects.permissions import Verb
+from projects.scopes import Scope
 
 AnAsset = TypeVar("AnAsset", bound=Asset)
 
+SECRET_CHANGED = "changed"  # noqa: S105 - what the audit log says instead of a secret
+LONGEST_AUDITED = 1000
+"""Characters of one value in the audit log."""
 
-def create(model: type[AnAsset], values: Mapping[str, Any], *, project: Project | None, by: User) -> AnAsset:
+
+def create(model: type[AnAsset], values: Mapping[str, Any], *, scope: Scope, by: User) -> AnAsset:
     """A new asset; `values` are those of its form, judged. Raises NotAllowed or Http404, and Clash where the name is taken."""
-    _require(by, project.pk if project else None)
-    asset = model(**values, project=project, created_by=by)
-    _save(asset)
+    access.require(by, Verb.CREATE, model.entity, scope)
+    asset = model(**values, **scope.columns, created_by=by)
+    with transaction.atomic():
+        _save(asset)
+        _record(audit.Event.CREATE, asset, by, after=_state(asset) | _secret(values))
+        _spread(asset, asset.scope)
     return asset
 
 
-def change(asset: Asset, values: Mapping[str, Any], *, project: Project | None, by: User) -> None:
-    """Give an asset these values and this scope; workloads made from it stay as they are. Raises as `create`."""
+def change(asset: Asset, values: Mapping[str, Any], *, scope: Scope, by: User, version: int | None = None) -> None:
+    """Give an asset these values and this scope; workloads made from it stay as they are. Raises as `create`.
+
+    `version` is the one that was edited: ChangedMeanwhile where it is not the row's any more. None changes whatever is there.
+    """
     require_change(asset, by)
-    _require(by, project.pk if project else None)
-    for name, value in values.items():
-        setattr(asset, name, value)
-    asset.project = project
-    _save(asset)
+    with transaction.atomic():
+        locked = _locked(asset)
+        require_change(locked, by)
+        if scope != locked.scope:
+            access.require(by, Verb.CREATE, asset.entity, scope)
+        editing.unchanged(locked.version, version, f"{locked.name}")
+        _require_cover(locked, scope)
+        before, scope_before = _state(locked), locked.scope
+        for name, value in {**values, **scope.columns}.items():
+            setattr(locked, name, value)
+        if "secret" in values and isinstance(locked, Credential):
+            locked.secret_at = timezone.now()
+        locked.version += 1
+        locked.updated_by = by
+        _save(locked, {*values, *scope.columns, "version", "updated_by", "updated_at"} | ({"secret_at"} if "secret" in values else set()))
+        was, now = audit.changed(before, _state(locked) | _secret(values))
+        _record(audit.Event.UPDATE, locked, by, before=was, after=now | {"version": locked.version})
+        _spread(locked, scope_before, scope)
+    asset.refresh_from_db(fields=["version", "updated_at"])
 
 
-def remove(asset: Asset, by: User) -> None:
-    """Delete an asset; workloads made from it stay as they are. Raises NotAllowed or Http404."""
-    require_change(asset, by)
-    asset.delete()
+def remove(asset: Asset, by: User, *, version: int | None = None) -> None:
+    """Delete an asset; workloads made from it stay as they are. Raises NotAllowed or Http404, and Clash while something holds it."""
+    require_change(asset, by, Verb.DELETE)
+    with transaction.atomic():
+        locked = _locked(asset)
+        require_change(locked, by, Verb.DELETE)
+        editing.unchanged(locked.version, version, f"{locked.name}")
+        if held := holding(locked, by):
+            raise Clash(f"{locked.name} cannot be deleted, because it is used by {held.words}. Take it out there first.")
+        _record(audit.Event.DELETE, locked, by, before=_state(locked))
+        _spread(locked, locked.scope)
+        locked.delete()
 
 
-def may_change(asset: Asset, by: User, launching: frozenset[int]) -> bool:
-    """Whether to offer it; `launching` are the ids of the projects where `by` may launch."""
-    return not asset.is_built_in and (by.is_superuser or asset.project_id in launching)
+def holding(asset: Asset, by: User) -> uses.Uses:
+    """What would break without it, as far as `by` may know."""
+    return uses.holding(asset, kinds.of(asset).held_by, by)
 
 
-def require_change(asset: Asset, by: User) -> None:
+def may_change(asset: Asset, by: User, verb: Verb = Verb.EDIT) -> bool:
+    """Whether to offer it."""
+    return not asset.is_built_in and access.may(by, verb, asset.entity, asset.scope)
+
+
+def require_change(asset: Asset, by: User, verb: Verb = Verb.EDIT) -> None:
     """Raises NotAllowed or Http404 where `by` may not change or delete it."""
     if asset.is_built_in:
         raise NotAllowed(f"{asset.name} is built in and cannot be changed. Make a copy and change that.")
-    _require(by, asset.project_id)
-
-
-def _require(by: User, project: int | None) -> None:
-    if project is None:
-        access.administrator(by)
-    else:
-        access.require(by, Action.SUBMIT, project)
-
-
-def _save(asset: Asset) -> None:
-    try:
-        with transaction.atomic():
-            asset.save()
-    except IntegrityError as error:
-        scope = "everybody" if asset.project is None else f"project {asset.project.name}"
-        raise Clash(f"There is one called {asset.name} for {scope} already. Choose another name.", field="name") from error
+    access.require(by, verb, asset.entity, asset.scope)
 
 
 def reach(model: type[AnAsset], key: uuid.UUID, by: User) -> AnAsset | None:
     """The asset, if `by` may see it."""
-    return model.objects.visible_to(by).select_related("project").filter(pk=key).first()
+    return seen(model, by).filter(pk=key).first()
+
+
+def seen(model: type[AnAsset], by: User) -> models.QuerySet[AnAsset]:
+    """The assets that `by` may see, with what pages and the API show of them; a secret is not read."""
+    rows = model.objects.visible_to(by).with_scope().select_related("project__cluster", "created_by", "updated_by")
+    if issubclass(model, DataSource):
+        rows = rows.select_related("credential").defer("credential__secret")
+    return rows.defer(*_UNREAD, *kinds.of(model).deferred)
+
+
+_UNREAD = tuple(f"{path}{field}" for path in ("cluster__", "project__cluster__") for field in ("kubeconfig", "permissions"))
+
+
+def _locked(asset: Asset) -> Asset:
+    rows = type(asset).objects.select_for_update(of=("self",)).with_scope()
+    found: Asset | None = rows.defer(*kinds.of(asset).deferred).filter(pk=asset.pk).first()
+    if found is None:
+        raise Clash(f"{asset.name} was deleted meanwhile by somebody else. Make a new one.")
+    return found
+
+
+def _save(asset: Asset, fields: Iterable[str] | None = None) -> None:
+    try:
+        with transaction.atomic():
+            asset.save(update_fields=None if fields is None else list(fields))
+    except IntegrityError as error:
+        raise Clash(f"There is one called {asset.name} already: {asset.scope_words}. Choose another name.", field="name") from error
+    if isinstance(asset, Template):
+        links.renew(asset)
+
+
+def _spread(asset: Asset, *scopes: Scope) -> None:
+    """What is in clusters follows."""
+    if isinstance(asset, Credential):
+        spreading.soon(*scopes)
+
+
+def _require_cover(asset: Asset, scope: Scope) -> None:
+    """Raises Clash where a credential would go out of reach of the data sources that log in with it."""
+    if not isinstance(asset, Credential) or scope == asset.scope:
+        return
+    lost = [each.name for each in asset.data_sources.all() if not covers(scope, each.scope)]
+    if lost:
+        raise Clash(f"{asset.name} is used by {_few(lost)} beyond that scope. Choose a wider one.", field="scope")
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _state(asset: Asset) -> dict[str, Any]:
+    """What the audit log compares: JSON values, without a secret."""
+    kind = kinds.of(asset)
+    found = {name: _plain(value) for name, value in kind.copied(asset).items()}
+    return {"name": asset.name, "description": asset.description, "scope": str(asset.scope), **found}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, models.Model):
+        return str(value)
+    if value is None or isinstance(value, bool | int):
+        return value
+    text = value if isinstance(value, list | dict) else str(value)
+    return text if len(str(text)) <= LONGEST_AUDITED else f"{str(text)[:LONGEST_AUDITED]}..."
+
+
+def _secret(values: Mapping[str, Any]) -> dict[str, str]:
+    return {"secret": SECRET_CHANGED} if values.get("secret") else {}
+
+
+def _record(
+    event: audit.Event, asset: Asset, by: User, *, before: Mapping[str, Any] | None = None, after: Mapping[str, Any] | None = None
+) -> None:
+    key = kinds.of(asset).key
+    audit.record(event, key, by=by, id=asset.pk, name=asset.name, scope=asset.scope, before=before, after=after)

@@ -14,12 +14,17 @@ COMPUTE: dict[str, dict[str, Any]] = {
 }
 
 DISTRIBUTED = {"architecture": "Distributed", "framework": "PyTorch"}
+TENSORFLOW, XGBOOST, JAX, MPI = ({"architecture": "Distributed", "framework": framework} for framework in ("TF", "XGBoost", "JAX", "MPI"))
 STANDARD = {"architecture": "Standard"}
 
 ENVIRONMENTS: dict[str, dict[str, Any]] = {
     "allreduce": DISTRIBUTED | {"image": "muster/allreduce", "description": "Trains a small model over TCP, in seconds"},
     "pytorch-ddp": DISTRIBUTED | {"image": "muster/pytorch-ddp", "description": "A small classifier with PyTorch DDP"},
     "pytorch-mnist": DISTRIBUTED | {"image": "kubeflow/pytorch-dist-mnist:latest", "description": "The tutorial's MNIST, about a minute"},
+    "tensorflow-workers": TENSORFLOW | {"image": "muster/tensorflow", "description": "A small model with MultiWorkerMirroredStrategy"},
+    "xgboost-collective": XGBOOST | {"image": "muster/xgboost", "description": "Trees that all ranks build together"},
+    "jax-psum": JAX | {"image": "muster/jax", "description": "A small model whose processes average with psum"},
+    "mpi-allreduce": MPI | {"image": "muster/mpi", "description": "A small model whose ranks average with mpi4py"},
     "allreduce-single": STANDARD | {"image": "muster/allreduce", "description": "Trains a small model in one pod, in seconds"},
     "mnist-single": STANDARD | {"image": "kubeflow/pytorch-dist-mnist:latest", "description": "The tutorial's MNIST in one pod"},
 }

@@ -15,5 +15,9 @@ def appoint(kind: str, judge: Judge) -> None:
 
 
 def problems(kind: str, values: Values) -> Sequence[tuple[str, str]]:
-    """What is wrong with an asset of this kind; a field such as "variables.1.name" is the second variable's name."""
-    return _judges[kind](values)
+    """What is wrong with an asset of this kind; a field such as "variables.1.name" is the second variable's name.
+
+    A kind that nobody judges has nothing wrong.
+    """
+    judge = _judges.get(kind)
+    return judge(values) if judge else ()

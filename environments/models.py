@@ -1,35 +1,43 @@
-"""Assets: environments (what runs) and compute resources (what it gets). A workload copies their values; a change changes no workload."""
+"""Assets: what workloads are made of. A workload copies their values; a change changes no workload. Policies: what those values may be."""
 
 import uuid
+from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from projects.querysets import InProjectOrAll
+from console.encryption import EncryptedTextField
+from projects.permissions import Entity
+from projects.querysets import ScopedQuerySet
+from projects.scopes import Scoped, name_once, one_scope
+
+FRAMEWORKS = {"PyTorch": "PyTorch", "TF": "TensorFlow", "MPI": "MPI", "XGBoost": "XGBoost", "JAX": "JAX"}
+"""The words of distributed frameworks, as an environment keeps them, and as a page shows them."""
 
 
-class Asset(models.Model):
-    """A named thing that workloads are made of, in the scope of one project, or of everybody where `project` is null."""
+class Asset(Scoped):
+    """A named thing that workloads are made of, in its scope and everything below."""
+
+    entity: ClassVar[Entity]
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=63)
     description = models.CharField(max_length=250, blank=True)
-    project = models.ForeignKey("projects.Project", models.CASCADE, null=True, blank=True, related_name="+")
     is_built_in = models.BooleanField(default=False, editable=False)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+")
     updated_at = models.DateTimeField(auto_now=True)
+    version = models.PositiveIntegerField(default=1, editable=False)
+    """Raised by every change; a workload says which one it was made from."""
 
-    objects = InProjectOrAll.as_manager()
+    objects = ScopedQuerySet.as_manager()
 
     class Meta:
         abstract = True
         ordering = ["name"]
-        constraints = [
-            models.UniqueConstraint(fields=["project", "name"], name="%(class)s_name_once_a_project"),
-            models.UniqueConstraint(fields=["name"], condition=models.Q(project=None), name="%(class)s_name_once_for_all"),
-        ]
+        constraints = [one_scope(), *name_once()]
 
     def __str__(self) -> str:
         return self.name
@@ -37,6 +45,8 @@ class Asset(models.Model):
 
 class Environment(Asset):
     """What runs. Command and arguments are single texts, split as a shell does; empty means the image's own."""
+
+    entity = Entity.ENVIRONMENTS
 
     class PullPolicy(models.TextChoices):
         ALWAYS = "Always"
@@ -54,9 +64,18 @@ class Environment(Asset):
     """An environment serves one architecture, and of Distributed one framework."""
     framework = models.CharField(max_length=16, blank=True)
 
+    @property
+    def serves(self) -> str:
+        """The workloads that it is for, in words."""
+        if self.architecture != "Distributed":
+            return self.architecture
+        return f"{self.architecture}, {FRAMEWORKS.get(self.framework, self.framework) or 'any framework'}"
+
 
 class ComputeResource(Asset):
     """What each pod gets. Quantities are Kubernetes ones; an empty one is left out."""
+
+    entity = Entity.COMPUTE
 
     gpu_devices = models.PositiveIntegerField(default=0)
     gpu_portion = models.DecimalField(max_digits=4, decimal_places=3, null=True, blank=True)
@@ -66,3 +85,82 @@ class ComputeResource(Asset):
     memory_request = models.CharField(max_length=32, blank=True, default="100M")
     memory_limit = models.CharField(max_length=32, blank=True)
     large_shm = models.BooleanField(default=False)
+
+
+class DataSource(Asset):
+    """What pods read. `origin` has the fields of its kind; a credential is named by its id."""
+
+    entity = Entity.DATA_SOURCES
+
+    class Kind(models.TextChoices):
+        GIT = "git", "Git"
+        PVC = "pvc", "PVC"
+        NFS = "nfs", "NFS"
+        S3 = "s3", "S3"
+        HOST_PATH = "host-path", "Host path"
+        CONFIG_MAP = "config-map", "ConfigMap"
+        SECRET = "secret", "Secret"
+
+    kind = models.CharField(max_length=16, choices=Kind)
+    origin = models.JSONField(default=dict)
+    path = models.CharField(max_length=512)
+    """Where it is in the container."""
+    access = models.CharField(max_length=16, default="read-only")
+    """As `workloads.specs.Access` has it."""
+    credential = models.ForeignKey("environments.Credential", models.RESTRICT, null=True, blank=True, related_name="data_sources")
+
+
+class Credential(Asset):
+    """What is logged in with. `public` can be shown; `secret`, a JSON text, is known to the cluster only."""
+
+    entity = Entity.CREDENTIALS
+
+    class Kind(models.TextChoices):
+        REGISTRY = "registry", "Docker registry"
+        ACCESS_KEY = "access-key", "Access key"
+        PASSWORD = "password", "User and password"
+        SSH_KEY = "ssh-key", "SSH key"
+        GENERIC = "generic", "Generic secret"
+
+    kind = models.CharField(max_length=16, choices=Kind)
+    public = models.JSONField(default=dict)
+    secret = EncryptedTextField()
+    secret_at = models.DateTimeField(default=timezone.now, editable=False)
+    """When its secret was written last."""
+
+
+class Template(Asset):
+    """A workload as it was typed into the wizard. `locked` names the fields that stay as they are; `form` is {step: typed values}."""
+
+    entity = Entity.TEMPLATES
+
+    architecture = models.CharField(max_length=16, default="Distributed")
+    framework = models.CharField(max_length=16, blank=True)
+    form = models.JSONField(default=dict)
+    locked = models.JSONField(default=list)
+
+
+class Link(models.Model):
+    """An asset that a template names. `environments.links` keeps them as its `form` has them."""
+
+    template = models.ForeignKey(Template, models.CASCADE, related_name="links")
+    asset = models.UUIDField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["template", "asset"], name="link_once")]
+        indexes = [models.Index(fields=["asset"], name="link_by_asset")]
+
+    def __str__(self) -> str:
+        return f"{self.asset} of {self.template_id}"
+
+
+class Policy(Asset):
+    """What a workload's fields must be in a scope. `rules` is {field: {default, required, min, max, step, options, locked}}."""
+
+    entity = Entity.POLICIES
+
+    architecture = models.CharField(
+        max_length=16, blank=True, choices=[("", "All workloads"), ("Distributed", "Distributed"), ("Standard", "Standard")]
+    )
+    """Which workloads it is for; empty is all of them."""
+    rules = models.JSONField(default=dict)

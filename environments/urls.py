@@ -1,21 +1,25 @@
-"""The addresses of assets."""
+"""The addresses of assets: the same for every kind."""
 
 from django.urls import URLPattern, path
 
-from environments import views
-from environments.views import COMPUTE, ENVIRONMENTS, Kind
+from environments.kinds import KINDS, Kind
+from environments.views import details, editing, tables
 
 
 def _addresses(kind: Kind) -> list[URLPattern]:
     given = {"kind": kind}
     below = f"{kind.path}/<uuid:key>"
-    return [
-        path(kind.path, views.table, given, name=kind.name),
-        path(f"{kind.path}/new", views.new, given, name=f"{kind.url}-new"),
-        path(f"{below}/edit", views.edit, given, name=f"{kind.url}-edit"),
-        path(f"{below}/copy", views.copy, given, name=f"{kind.url}-copy"),
-        path(f"{below}/delete", views.delete, given, name=f"{kind.url}-delete"),
+    found = [
+        path(kind.path, tables.table, given, name=kind.name),
+        path(f"{kind.path}/new", editing.new, given, name=f"{kind.url}-new"),
+        path(below, details.details, given, name=kind.url),
+        path(f"{below}/edit", editing.edit, given, name=f"{kind.url}-edit"),
+        path(f"{below}/copy", editing.copy, given, name=f"{kind.url}-copy"),
+        path(f"{below}/delete", editing.delete, given, name=f"{kind.url}-delete"),
     ]
+    if kind.has_subtypes:
+        found.append(path(f"{kind.path}/new/<slug:subtype>", editing.new, given, name=f"{kind.url}-new-of"))
+    return found
 
 
-urlpatterns = [*_addresses(ENVIRONMENTS), *_addresses(COMPUTE)]
+urlpatterns = [address for kind in KINDS for address in _addresses(kind)]

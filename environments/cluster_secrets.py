@@ -1,0 +1,63 @@
+"""The credentials that projects have for use, as Secrets of their namespaces. `settings.SECRETS` names this room for a floor below."""
+
+from collections.abc import Mapping, Sequence
+
+from django.db.models import Q
+
+from clusters.desired import SecretWanted
+from console.encryption import Unreadable
+from environments.credentials import REGISTRY_TYPE, secret_name, secret_object_data
+from environments.models import Credential
+from projects.models import Project
+
+MOST = 200
+"""Of one project: its own come first, then its department's, its cluster's and everybody's."""
+MOST_REGISTRIES = 20
+"""Every pod names each of them."""
+
+
+def of_projects(projects: Sequence[Project]) -> Mapping[int, Sequence[SecretWanted]]:
+    """The Secrets of each project, by its id. One query. Raises Unreadable where a credential's key is not here any more."""
+    found = list(Credential.objects.filter(_around(projects)).order_by("name", "pk"))
+    wanted = {each.pk: _wanted(each) for each in found}
+    return {project.pk: [wanted[each.pk] for each in _for_use(found, project)] for project in projects}
+
+
+def pull_names(project: Project) -> tuple[str, ...]:
+    """The names of the Secrets with which the project's pods log in to image registries. One query."""
+    registries = Credential.objects.within(project).filter(kind=Credential.Kind.REGISTRY).defer("secret").order_by("name", "pk")
+    return tuple(secret_name(each) for each in _nearest(list(registries), project)[:MOST_REGISTRIES])
+
+
+def _around(projects: Sequence[Project]) -> Q:
+    return (
+        Q(project=None, department=None, cluster=None)
+        | Q(project__in=[each.pk for each in projects])
+        | Q(department__in={each.department_id for each in projects})
+        | Q(cluster__in={each.cluster_id for each in projects})
+    )
+
+
+def _for_use(found: Sequence[Credential], project: Project) -> Sequence[Credential]:
+    there = [
+        each
+        for each in found
+        if (each.project_id is None or each.project_id == project.pk)
+        and (each.department_id is None or each.department_id == project.department_id)
+        and (each.cluster_id is None or each.cluster_id == project.cluster_id)
+    ]
+    return _nearest(there, project)[:MOST]
+
+
+def _nearest(found: Sequence[Credential], project: Project) -> list[Credential]:
+    """Those of the project first, and those of everybody last; by name within each."""
+    return sorted(found, key=lambda each: (each.project_id is None, each.department_id is None, each.cluster_id is None))
+
+
+def _wanted(credential: Credential) -> SecretWanted:
+    try:
+        type_, data = secret_object_data(credential)
+    except (KeyError, ValueError) as error:
+        # What is stored is of a form that this release does not know: said without what it holds.
+        raise Unreadable(f"The credential {credential.name} cannot be read. Enter its secret anew.") from error
+    return SecretWanted(secret_name(credential), str(credential.pk), type_, data, is_pull=type_ == REGISTRY_TYPE)

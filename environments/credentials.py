@@ -1,0 +1,66 @@
+"""A credential as a Secret of a cluster: its name, its type and its keys. Who wants a key names it by these.
+
+`public` and the JSON text `secret` of a credential hold, by kind: registry {server, username} and {password}; access-key {access_key_id}
+and {secret_key}; password {username} and {password}; ssh-key {known_hosts} and {private_key}; generic {keys: [...]} and {key: value}.
+"""
+
+import base64
+import json
+import re
+
+from console.errors import UserError
+from environments.models import Credential
+
+Kind = Credential.Kind
+
+_DOCKER_HUB = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
+_DOCKER_HUB_KEY = "https://index.docker.io/v1/"
+_SERVER = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[A-Za-z0-9][-._/A-Za-z0-9]*)?")
+REGISTRY_TYPE = "kubernetes.io/dockerconfigjson"
+
+
+def secret_name(credential: Credential) -> str:
+    """The name of its Secret, the same in every namespace and for its whole life."""
+    return f"muster-{credential.kind}-{credential.pk.hex[:12]}"
+
+
+def keys(credential: Credential) -> tuple[str, ...]:
+    """The keys of its Secret that a variable can be read from."""
+    if credential.kind == Kind.GENERIC:
+        return tuple(credential.public.get("keys", ()))
+    return {
+        Kind.REGISTRY.value: (".dockerconfigjson",),
+        Kind.ACCESS_KEY.value: ("AccessKeyId", "SecretKey"),
+        Kind.PASSWORD.value: ("username", "password"),
+        Kind.SSH_KEY.value: ("ssh-privatekey",),
+    }[credential.kind]
+
+
+def secret_object_data(credential: Credential) -> tuple[str, dict[str, str]]:
+    """The type of its Secret, and its data in clear: for the cluster alone."""
+    public, secret = credential.public, json.loads(credential.secret or "{}")
+    if credential.kind == Kind.REGISTRY:
+        return REGISTRY_TYPE, {".dockerconfigjson": _docker_config(public["server"], public["username"], secret["password"])}
+    if credential.kind == Kind.ACCESS_KEY:
+        return "Opaque", {"AccessKeyId": public["access_key_id"], "SecretKey": secret["secret_key"]}
+    if credential.kind == Kind.PASSWORD:
+        return "kubernetes.io/basic-auth", {"username": public["username"], "password": secret["password"]}
+    if credential.kind == Kind.SSH_KEY:
+        known = {"known_hosts": public["known_hosts"]} if public.get("known_hosts") else {}
+        return "kubernetes.io/ssh-auth", {"ssh-privatekey": secret["private_key"]} | known
+    return "Opaque", {str(key): str(value) for key, value in secret.items()}
+
+
+def registry_address(given: str) -> str:
+    """An address as images name it, host[:port][/path], however it was pasted. Raises UserError."""
+    address = given.strip().removeprefix("https://").removeprefix("http://").rstrip("/")
+    if len(address) > 255 or not _SERVER.fullmatch(address):
+        raise UserError("The registry must be the address that its images begin with, as in registry.example.com:5000.", field="server")
+    return address
+
+
+def _docker_config(server: str, username: str, password: str) -> str:
+    """As kubelets read it; Docker Hub goes by an address of old."""
+    auth = base64.b64encode(f"{username}:{password}".encode()).decode()
+    entry = {"username": username, "password": password, "auth": auth}
+    return json.dumps({"auths": {_DOCKER_HUB_KEY if server in _DOCKER_HUB else server: entry}}, sort_keys=True)

@@ -1,0 +1,122 @@
+"""What the forms of all assets have. What is right is decided by `judging`; here are the fields, their words and their place."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from django import forms
+
+from console.typed import Rows, Typed, TypedForm
+from environments import judging
+from environments.forms.fields import words
+from environments.models import Asset
+from environments.rest import Rest
+from projects.choosing import Choice
+from projects.models import User
+from projects.scopes import Scope
+
+
+class AssetForm(TypedForm):
+    """What all assets have. `scopes` are those that it may be given; `by` fills it in.
+
+    `asset` is the one that it starts from: it `changes` that one, or copies it.
+    """
+
+    kind: ClassVar[str]
+    """As `judging` and UsedAsset call it."""
+    model: ClassVar[type[Asset]]
+    subtype: ClassVar[str] = ""
+    """Which of the model's kinds it is for, where the model has several."""
+    label: ClassVar[str] = ""
+    """What the subtype is called."""
+    places: ClassVar[dict[str, str]] = {}
+    """Where the form shows a field of the rules under another name."""
+    rest: ClassVar[Rest | None] = None
+    last: ClassVar[tuple[str, ...]] = ()
+    """Fields that stand below the others."""
+    secrets: ClassVar[tuple[str, ...]] = ()
+    """Fields whose values are never shown again."""
+
+    name = forms.CharField(
+        label="Name", max_length=63, error_messages={"required": "Give it a name."}, help_text="It is shown on the card that one chooses."
+    )
+    description = words("Description", max_length=250)
+    scope = forms.ChoiceField(
+        label="Scope", help_text="Who can see and use it.", error_messages={"invalid_choice": "Choose who can use it."}
+    )
+
+    def __init__(
+        self,
+        data: Typed,
+        *,
+        scopes: Sequence[Choice],
+        by: User | None = None,
+        asset: Asset | None = None,
+        changes: bool = False,
+        quiet: bool = True,
+        **more: Any,
+    ) -> None:
+        super().__init__(data, quiet=quiet, **more)
+        self.by, self.asset, self.changes = by, asset, changes
+        self.fields["scope"].choices = [(str(scope), words) for scope, words in scopes]  # type: ignore[attr-defined]
+
+    @property
+    def asset_scope(self) -> Scope:
+        """Where it is to be; asked for once nothing is wrong."""
+        return Scope.read(self.read("scope", ""))
+
+    @property
+    def rows(self) -> Rows[Any] | None:
+        """Its rows that repeat, where it has some."""
+        return None
+
+    @property
+    def own(self) -> Sequence[forms.BoundField]:
+        """The fields that only this kind has, in their order; the `last` at the end."""
+        found = [each for each in self if each.name not in AssetForm.base_fields]
+        return sorted(found, key=lambda each: each.name in self.last)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """By the names of the model's fields, without the scope."""
+        return {"name": self.read("name", ""), "description": self.read("description", "")}
+
+    @property
+    def advice(self) -> Sequence[str]:
+        """What to know of the asset as it is stored, beside its values: sentences."""
+        return ()
+
+    @classmethod
+    def typed_of(cls, asset: Asset) -> Typed:
+        """The fields that only this kind has, as they would be typed to make this asset; nothing of a secret."""
+        return {}
+
+    def judged(self) -> bool:
+        """Whether nothing is wrong; what is, stands beside its field from now on."""
+        self.quiet = False
+        if not self.is_wrong:
+            for field, text in judging.problems(self.kind, self.values):
+                self.blame_asset(self.places.get(field, field), text)
+        return not self.is_wrong
+
+    def blame_asset(self, field: str, text: str) -> None:
+        """Put a problem beside its field, also one of a row ("variables.1.name"); those of no field stand above all."""
+        listed, _, rest = field.partition(".")
+        if self.rows is None or listed != self.rows.name:
+            self.blame(field, text)
+            return
+        if rest:
+            number, _, part = rest.partition(".")
+            self.rows.quiet = False
+            self.rows.filled[int(number)].blame(part, text)
+        self.blame(None, text)
+
+
+def defaults_of(form: type[AssetForm], scope: str) -> Typed:
+    """A new asset's form before anything is typed."""
+    fields = {name: [str(field.initial)] for name, field in form.base_fields.items() if field.initial is not None}
+    return fields | {"scope": [scope]}
+
+
+def typed_asset(form: type[AssetForm], asset: Asset) -> Typed:
+    """An asset as if it had been typed into its form."""
+    return {"name": [asset.name], "description": [asset.description], "scope": [str(asset.scope)], **form.typed_of(asset)}

@@ -1,0 +1,52 @@
+"""Fields as forms of assets and of workloads have them, and rows that repeat."""
+
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+
+from console.typed import RowForm
+
+HUNDRED = Decimal(100)
+
+
+def words(label: str, help_text: str = "", **more: Any) -> forms.CharField:
+    """A line of text that may stay empty: whether it may is for the rules to say."""
+    return forms.CharField(label=label, help_text=help_text, required=False, **more)
+
+
+def needed(label: str, help_text: str = "", **more: Any) -> forms.CharField:
+    """A line of text that must not stay empty."""
+    return forms.CharField(label=label, help_text=help_text, error_messages={"required": f"{label} must be given."}, **more)
+
+
+def lines(label: str, help_text: str = "", **more: Any) -> forms.CharField:
+    """The same for what may have several lines, which a one-line field would join."""
+    return words(label, help_text, widget=forms.Textarea(attrs={"rows": 1, "spellcheck": "false"}), **more)
+
+
+def whole() -> forms.NumberInput:
+    """A field for whole numbers from 0."""
+    return forms.NumberInput(attrs={"min": 0})
+
+
+def percent(places: int) -> forms.DecimalField:
+    """A part of a device with so many decimal places."""
+    wrong = "The part of each device must be above 0 and at most 100 %%."
+    return forms.DecimalField(
+        label="Part of each device, in %",
+        min_value=Decimal(1).scaleb(-places),
+        max_value=HUNDRED,
+        decimal_places=places,
+        required=False,
+        help_text="From above 0 to 100. 10 is a tenth of a device; others may use the rest.",
+        error_messages={"min_value": wrong, "max_value": wrong},
+    )
+
+
+class VariableRow(RowForm):
+    """A name and a value."""
+
+    content = ("name", "value")
+    name = words("Name")
+    value = lines("Value", strip=False)

@@ -1,0 +1,58 @@
+"""Templates: workloads to start from.
+
+What a template has beside name, description and scope is made by the wizard: `TemplateForm` takes it as it is (`content`), and
+`environments/_template_fields.html` shows what can be changed of it on its own page. Whoever writes a template gives its values to
+`environments.actions.create` or `change` (architecture, framework, form, locked): these keep the links to the assets that it names.
+"""
+
+from typing import Any
+
+from environments.forms import AssetForm
+from environments.kinds.columns import field, of_choices
+from environments.kinds.recipe import Kind
+from environments.models import FRAMEWORKS, Template
+
+
+class TemplateForm(AssetForm):
+    """Name, description and scope; the rest stays as it was."""
+
+    kind = "template"
+    model = Template
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What a new one starts with, and a copy takes along; a change of name leaves it alone."""
+        if isinstance(self.asset, Template):
+            return {name: getattr(self.asset, name) for name in TEMPLATE.fields}
+        return {}
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return super().values | self.content
+
+    def judged(self) -> bool:
+        if not self.content:
+            self.blame(None, "A template is made in the wizard: fill it in there, and save it at its end.")
+        return super().judged()
+
+
+TEMPLATE = Kind(
+    key="template",
+    model=Template,
+    forms={"": TemplateForm},
+    path="templates",
+    name="templates",
+    url="template",
+    noun="template",
+    icon="bookmark",
+    about="Workloads to start from: the form as somebody filled it in, with the fields that are to stay as they are.",
+    fields=("architecture", "framework", "form", "locked"),
+    columns=(field("architecture", "Workload architecture", sorts=True), field("framework", "Framework")),
+    filters=(
+        of_choices("architecture", "Architecture", [("Distributed", "Distributed"), ("Standard", "Standard")]),
+        of_choices("framework", "Framework", list(FRAMEWORKS.items())),
+    ),
+    is_counted=False,
+    new_url="template-design",
+    fields_template="environments/_template_fields.html",
+)

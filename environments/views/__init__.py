@@ -1,0 +1,1 @@
+"""The pages of assets, the same for every kind."""

@@ -1,0 +1,89 @@
+"""The page of one asset: its values, its version, who changed it, and where it is used."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from environments import actions, uses
+from environments.choosing import creating
+from environments.forms import AssetForm
+from environments.kinds import CREDENTIAL, Kind
+from environments.models import Asset, Credential
+from environments.views.reaching import reached
+from projects.http import Request
+from projects.models import AuditEntry
+from projects.permissions import Verb
+
+MOST_CHANGES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A field as the page shows it; several values are several lines."""
+
+    label: str
+    values: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An entry of the audit log: what was done, and to which fields."""
+
+    entry: AuditEntry
+    fields: str
+
+
+@require_GET
+def details(request: Request, kind: Kind, key: uuid.UUID) -> HttpResponse:
+    """One asset, for whoever may see it."""
+    asset = reached(request, kind, key)
+    form = kind.form_of(asset)(kind.typed(asset), scopes=[(asset.scope, asset.scope_words)], by=request.user, asset=asset, changes=True)
+    used = []
+    if kind.is_counted:
+        used += [*uses.workloads(asset, request.user), *uses.templates(asset, request.user)]
+    if kind is CREDENTIAL:
+        used += uses.data_sources(asset, request.user)
+    context = {
+        "kind": kind,
+        "asset": asset,
+        "facts": _facts(form, asset),
+        "advice": form.advice,
+        "used": used,
+        "most_used": uses.MOST,
+        "changes": _changes(kind, asset),
+        "may_create": request.user.rights.anywhere(creating(kind)),
+        "may_edit": actions.may_change(asset, request.user),
+        "may_delete": actions.may_change(asset, request.user, Verb.DELETE),
+    }
+    return render(request, "environments/details.html", context)
+
+
+def _facts(form: AssetForm, asset: Asset) -> Sequence[Fact]:
+    found = [Fact("Type", [form.label])] if form.label else []
+    found += [Fact(str(each.label), _words(form, each.name)) for each in form.own if each.name not in form.secrets]
+    if form.rows is not None:
+        # A row of a secret has its name only.
+        lines = ["=".join(filter(None, (str(bound.value() or "") for bound in row))) for row in form.rows.filled]
+        found.append(Fact(form.rows.name.capitalize(), lines))
+    if isinstance(asset, Credential):
+        found.append(Fact("Secret", ["Stored; it is never shown"]))
+    return [fact for fact in found if any(fact.values)]
+
+
+def _words(form: AssetForm, name: str) -> Sequence[str]:
+    """What stands in a field, choices by their words."""
+    field, value = form.fields[name], form[name].value()
+    if isinstance(value, bool):
+        return ["Yes"] if value else []
+    choices = {str(key): str(words) for key, words in getattr(field, "choices", ())}
+    values = value if isinstance(value, list) else [value]
+    return [choices.get(str(each), str(each)) for each in values if each not in (None, "")]
+
+
+def _changes(kind: Kind, asset: Asset) -> Sequence[Change]:
+    entries = AuditEntry.objects.filter(entity=kind.key, entity_id=str(asset.pk)).order_by("-at", "-id")[:MOST_CHANGES]
+    return [Change(each, ", ".join(name.replace("_", " ") for name in (each.before or {}) if name != "version")) for each in entries]
