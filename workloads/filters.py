@@ -23,7 +23,7 @@ AGES: Mapping[str, tuple[str, timedelta]] = {
     "7d": ("Last 7 days", timedelta(days=7)),
     "30d": ("Last 30 days", timedelta(days=30)),
 }
-FRAMEWORKS: Mapping[str, str] = {each.value: each.label for each in Framework if not each.unsupported} | {STANDARD: "None (Standard)"}
+FRAMEWORKS: Mapping[str, str] = {each.value: each.label for each in Framework} | {STANDARD: "None (Standard)"}
 MOST = 50
 """Values of one filter."""
 LONGEST = 63

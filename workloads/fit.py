@@ -10,8 +10,10 @@ from django.db.models import Sum
 
 from clusters.models import Cluster, Node
 from projects.models import Project
-from workloads.diagnosis.room import Amounts, NodeRoom, demand, total_of
-from workloads.manifests.keys import NODE_TYPE
+from workloads import placing
+from workloads.diagnosis.room import Amounts, NodeRoom, demand, open_to, total_of
+from workloads.manifests import placement
+from workloads.manifests.placement import NO_POOLS, Pools
 from workloads.models import Pod, Workload
 from workloads.quantities import counted, parse, plain
 from workloads.specs import Setup, Spec
@@ -64,9 +66,9 @@ class Fit:
 
 
 def of(spec: Spec, project: Project) -> Fit:
-    """Check a spec without problems against what is known now. Four queries, whatever there is."""
+    """Check a spec without problems against what is known now. Five queries, whatever there is."""
     needed = Needed.of(spec)
-    return Fit(_quota(spec, needed, project), _nodes(spec, needed, project.cluster))
+    return Fit(_quota(spec, needed, project), _nodes(needed, project.cluster, placing.pools_of(project)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +79,12 @@ class Needed:
 
     @classmethod
     def of(cls, spec: Spec) -> "Needed":
-        workers = min(spec.elastic.min_workers, spec.workers) if spec.elastic else spec.pods - int(spec.has_master)
-        kinds = [(spec.setup, asked(spec.setup), workers)]
-        if spec.has_master:
-            kinds.insert(0, (spec.master_setup, asked(spec.master_setup), 1))
-        return cls(kinds)
+        least = min(spec.elastic.min_workers, spec.workers) if spec.elastic else None
+        # Only the workers' number can change, and they come after the master.
+        kinds = [(setup, count) for setup, count in spec.kinds]
+        if least is not None:
+            kinds[-1] = (spec.setup, least)
+        return cls([(setup, asked(setup), count) for setup, count in kinds])
 
     @property
     def total(self) -> Amounts:
@@ -107,11 +110,16 @@ def asked(setup: Setup) -> Amounts:
 
 
 def _quota(spec: Spec, needed: Needed, project: Project) -> Check:
-    gpus, quota = needed.total.gpus, project.gpu_quota
+    gpus, quota, limit = needed.total.gpus, project.gpu_quota, project.gpu_limit
     if needed.has_gpu_memory:
         return Check(Verdict.UNKNOWN, "The quota is not checked: how much of a device a share of GPU memory is, only the cluster knows.")
     if not gpus:
         return Check(Verdict.FITS, "It asks for no GPU, so no quota is needed.")
+    if limit is not None and gpus > limit:
+        most = f"project {project.name} may hold {counted(limit, 'GPU')} at most"
+        return Check(Verdict.WARNS, f"Over the limit: it needs {counted(gpus, 'GPU')}, and {most}. As it is, it can never start.")
+    if not project.cluster.can.kai:
+        return Check(Verdict.FITS, f"Cluster {project.cluster.name} has no KAI scheduler, so nothing enforces the quota there.")
     if quota is None:
         return Check(Verdict.FITS, f"Project {project.name} has no GPU quota that could be exceeded.")
     states = [status.value for status in ACTIVE | LEAVING]
@@ -119,6 +127,9 @@ def _quota(spec: Spec, needed: Needed, project: Project) -> Check:
         Workload.objects.filter(project=project, released_at=None, status__in=states).aggregate(held=Sum("gpus_allocated"))["held"] or NONE
     )
     sums = f"it needs {counted(gpus, 'GPU')}; project {project.name} holds {plain(held)} of its {counted(quota, 'GPU')}"
+    if limit is not None and held + gpus > limit:
+        most = f"{counted(limit, 'GPU')} is the most it may hold"
+        return Check(Verdict.WARNS, f"Over the limit: {sums}, and {most}. It waits until others of the project end.")
     if held + gpus <= quota:
         return Check(Verdict.FITS, f"Within the quota: {sums}.")
     if spec.is_preemptible:
@@ -128,7 +139,7 @@ def _quota(spec: Spec, needed: Needed, project: Project) -> Check:
     return Check(Verdict.WARNS, f"Over the quota: {sums}. It is not preemptible, so it waits until the quota has room.")
 
 
-def _nodes(spec: Spec, needed: Needed, cluster: Cluster) -> Check:
+def _nodes(needed: Needed, cluster: Cluster, pools: Pools) -> Check:
     nodes = list(Node.objects.filter(cluster=cluster))
     if not nodes:
         return Check(Verdict.UNKNOWN, f"The nodes are not checked: nothing is known of those of cluster {cluster.name} yet.")
@@ -137,13 +148,22 @@ def _nodes(spec: Spec, needed: Needed, cluster: Cluster) -> Check:
     if pods is None:
         return Check(Verdict.UNKNOWN, f"The nodes are not checked: more than {MOST_PODS:,} pods run there.", seen)
     rooms = [_room(node, pods.get(node.name, [])) for node in nodes if node.is_ready and node.is_schedulable]
-    placed = place(needed, rooms)
+    placed = place(needed, rooms, pools)
     memory = " GPU memory is not checked." if needed.has_gpu_memory else ""
     if placed == needed.pods:
         return Check(Verdict.FITS, f"The nodes have room for {_pods_in_words(needed.pods)} now.{memory}", seen)
-    free = total_of(room.free for room in rooms)
-    has = f"{plain(free.gpus)} of {counted(total_of(room.total for room in rooms).gpus, 'GPU')} free on {counted(len(rooms), 'ready node')}"
+    able = [room for room in rooms if any(open_to([room], placement.of_pod(setup, "", pools)) for setup, _, _ in needed.kinds)]
+    if rooms and not able:
+        lack = "labels that are asked for are missing, or taints are not tolerated"
+        return Check(Verdict.WARNS, f"{_none_of(len(rooms), needed)}: {lack}.", seen)
+    free = total_of(room.free for room in able)
+    has = f"{plain(free.gpus)} of {counted(total_of(room.total for room in able).gpus, 'GPU')} free on {counted(len(able), 'ready node')}"
     return Check(Verdict.WARNS, f"The nodes have room for {placed} of {_pods_in_words(needed.pods)} now: {has}.{memory}", seen)
+
+
+def _none_of(nodes: int, needed: Needed) -> str:
+    pods = _pods_in_words(needed.pods)
+    return f"The one ready node may not take {pods}" if nodes == 1 else f"None of the {nodes:,} ready nodes may take {pods}"
 
 
 def _pods_in_words(count: int) -> str:
@@ -165,20 +185,19 @@ def _pods(cluster: Cluster) -> dict[str, list[Amounts]] | None:
 def _room(node: Node, pods: Iterable[Amounts]) -> NodeRoom:
     total = Amounts(node.gpus, node.cpu, Decimal(node.memory))
     foreign = Amounts(node.used_gpus, node.used_cpu, Decimal(node.used_memory))
-    return NodeRoom(node.name, total, total - foreign - total_of(pods), True, {str(key): str(value) for key, value in node.labels.items()})
+    labels = {str(key): str(value) for key, value in node.labels.items()}
+    return NodeRoom(node.name, total, total - foreign - total_of(pods), True, labels, node.taints)
 
 
-def place(needed: Needed, rooms: Sequence[NodeRoom]) -> int:
+def place(needed: Needed, rooms: Sequence[NodeRoom], pools: Pools = NO_POOLS) -> int:
     """How many of the pods find a node, filling one node after the other."""
     free = {room.name: room.free for room in rooms}
     placed = 0
     for setup, one, count in needed.kinds:
         left = count
-        for room in rooms:
+        for room in open_to(rooms, placement.of_pod(setup, "", pools)):
             if not left:
                 break
-            if setup.node_type and (room.labels or {}).get(NODE_TYPE) != setup.node_type:
-                continue
             here = min(left, _times(one, free[room.name]))
             free[room.name] = free[room.name] - Amounts(one.gpus * here, one.cpu * here, one.memory * here)
             left -= here

@@ -9,6 +9,7 @@ from django.db import models
 from django.utils import timezone
 
 from projects.querysets import InProject
+from workloads.specs import Framework
 from workloads.states import GONE, Look, Status
 
 ZERO = Decimal(0)
@@ -39,6 +40,8 @@ class Workload(models.Model):
     name = models.CharField(max_length=63)
     architecture = models.CharField(max_length=16)
     framework = models.CharField(max_length=16, blank=True)
+    job_kind = models.CharField(max_length=64, default="")
+    """The kind that stands for it in its cluster, decided when an attempt is asked for: "kubeflow.org/v1/PyTorchJob"."""
     spec = models.JSONField()
     """What was asked, as `specs.to_json` writes it."""
     submitted_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", db_index=False)
@@ -88,6 +91,15 @@ class Workload(models.Model):
     trouble = models.TextField(blank=True)
     """Why that step failed the last time."""
 
+    time_limit_seconds = models.PositiveIntegerField(null=True)
+    """How long it may be in Running, over all attempts: its project's limit when it was submitted."""
+    idle_limit_seconds = models.PositiveIntegerField(null=True)
+    """How long it may hold GPUs that it does not use."""
+    limit_warned_at = models.DateTimeField(null=True)
+    """When half of a limit was told in its history."""
+    idle_since = models.DateTimeField(null=True)
+    """Since when its GPUs are not used at all; None while they are, or where nobody knows."""
+
     objects = InProject.as_manager()
 
     class Meta:
@@ -112,6 +124,10 @@ class Workload(models.Model):
             models.Index(fields=["next_try_at"], condition=models.Q(next_try_at__isnull=False), name="workload_outstanding"),
             models.Index(fields=["cluster", "status"], name="workload_of_cluster"),
             models.Index(
+                fields=["-ended_at", "project"], condition=models.Q(status="Failed", released_at=None), name="workload_failed_last"
+            ),
+            models.Index(fields=["idle_since"], condition=models.Q(idle_since__isnull=False), name="workload_idle"),
+            models.Index(
                 fields=["ended_at"],
                 condition=models.Q(auto_delete_seconds__isnull=False, released_at=None),
                 name="workload_to_be_deleted",
@@ -125,6 +141,11 @@ class Workload(models.Model):
     def state(self) -> Status | Look:
         """Its status with what the badge shows of it; Deleted, which is no status, once the cluster has let go of it."""
         return Status(self.status) if self.released_at is None else GONE
+
+    @property
+    def framework_label(self) -> str:
+        """The framework as a page shows it; "" for a standard workload."""
+        return Framework(self.framework).label if self.framework in Framework.__members__.values() else self.framework
 
 
 class Attempt(models.Model):
@@ -179,7 +200,7 @@ class Pod(models.Model):
     version = models.CharField(max_length=32, blank=True)
     """The object's resource version."""
     data = models.JSONField(default=dict)
-    """The object without what nobody reads (`observed.slim`)."""
+    """The object without what nobody reads (`slimming.slim`)."""
     logs_kept = models.BooleanField(default=False)
     """Whether it has ended, or vanished, and everything that can be had of its logs is here. Only the logbook writes it."""
 
@@ -229,6 +250,46 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return self.text or f"{self.old} to {self.new}"
+
+
+class UsedAsset(models.Model):
+    """An asset whose values a workload copied when it was submitted, and which version of it that was."""
+
+    workload = models.ForeignKey(Workload, models.CASCADE, related_name="assets")
+    kind = models.CharField(max_length=16)
+    """As `environments` calls it: "environment", "compute", "data-source", "credential", "template", "policy"."""
+    asset = models.UUIDField()
+    name = models.CharField(max_length=63)
+    version = models.PositiveIntegerField(default=1)
+    part = models.CharField(max_length=8, blank=True)
+    """"master" where only the master has it."""
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workload", "kind", "asset", "part"], name="used_asset_once")]
+        indexes = [models.Index(fields=["asset", "workload"], name="used_asset_by_asset")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}, version {self.version}"
+
+
+class Sample(models.Model):
+    """What a project had and held at one moment: what the charts are made of."""
+
+    at = models.DateTimeField()
+    project = models.ForeignKey("projects.Project", models.CASCADE, related_name="+", db_index=False)
+    gpus_quota = models.DecimalField(max_digits=12, decimal_places=3, null=True)
+    gpus_allocated = models.DecimalField(max_digits=12, decimal_places=3, default=ZERO)
+    gpus_idle = models.DecimalField(max_digits=12, decimal_places=3, null=True)
+    """Allocated and not used; None where nobody knows."""
+    running = models.PositiveIntegerField(default=0)
+    waiting = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "at"], name="sample_once")]
+        indexes = [models.Index(fields=["at"], name="sample_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.project_id} at {self.at}"
 
 
 class Log(models.Model):

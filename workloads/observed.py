@@ -1,7 +1,7 @@
 """What the cluster's objects say, read out of their dicts: conditions, and one view of each pod. Lenient: objects may lack anything."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -18,7 +18,17 @@ GPU_DEVICES = "gpu-fraction-num-devices"
 REPLICA_TYPE = "training.kubeflow.org/replica-type"
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
 JOB_ROLE = "training.kubeflow.org/job-role"
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+ATTEMPT = "muster.dev/attempt"
+
+LEADERS = frozenset(("master", "chief"))
+"""The replica types that are rank 0 where they exist; the workers count on from there."""
+RANKLESS = frozenset(("launcher", "ps", "evaluator"))
+"""Those that take no part in the ranks."""
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+
+INDIRECT = frozenset(("MPIJob", "TrainJob"))
+"""Kinds whose operators have batch Jobs make the launcher's pod, or all of them."""
 
 LONGEST = 1024
 """Characters of any text that comes out of a cluster."""
@@ -28,6 +38,8 @@ _UNPRINTABLE = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[\x00-\x08\x0b-\x
 
 def plain(text: object, longest: int = LONGEST) -> str:
     """Text of the cluster's or a pod's, without control bytes and colours, cut with an ellipsis. It is text still: escape it."""
+    if type(text) is str and len(text) <= longest and text.isprintable():
+        return text.strip()
     cleaned = _UNPRINTABLE.sub("", str(text or "")[: 4 * longest]).strip()
     return cleaned if len(cleaned) <= longest else f"{cleaned[: longest - 1]}…"
 
@@ -42,7 +54,9 @@ def part(obj: Object | None, *path: str) -> Object:
 
 def listed(obj: Object | None, *path: str) -> Sequence[Object]:
     """The dicts of a list inside a dict."""
-    found = part(obj, *path[:-1]).get(path[-1])
+    found: Any = obj
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
@@ -53,7 +67,10 @@ def number(value: object) -> int:
 
 def holds(obj: Object, *kinds: str) -> Object | None:
     """The first condition of one of these types, by their order, that is True."""
-    conditions = listed(obj, "status", "conditions")
+    return _true(listed(obj, "status", "conditions"), *kinds)
+
+
+def _true(conditions: Sequence[Object], *kinds: str) -> Object | None:
     return next((each for kind in kinds for each in conditions if each.get("type") == kind and each.get("status") == "True"), None)
 
 
@@ -62,10 +79,36 @@ def own(job: Object, pods: Iterable[Object]) -> list[Object]:
     uid = part(job, "metadata").get("uid")
     found = []
     for pod in pods:
-        owners = [owner.get("uid") for owner in listed(pod, "metadata", "ownerReferences") if owner.get("controller")]
-        if not owners or uid is None or uid in owners:
+        owners = [owner for owner in listed(pod, "metadata", "ownerReferences") if owner.get("controller")]
+        if not owners or uid is None or any(owner.get("uid") == uid or _is_between(job, pod, owner) for owner in owners):
             found.append(pod)
     return found
+
+
+def controller(obj: Object) -> Object:
+    """The owner that controls an object; {} for one that nothing controls."""
+    return next((owner for owner in listed(obj, "metadata", "ownerReferences") if owner.get("controller")), {})
+
+
+def is_made_for(pod: Object, kind: str, name: str, uid: str = "") -> bool:
+    """Whether a pod is a job's, if it has its labels: the job of this kind and name, and of this uid where that is known, controls it.
+
+    So does a batch Job that some operators have named after the job; and a pod that nothing controls is taken for what its labels say.
+    """
+    owner = controller(pod)
+    if not owner:
+        return True
+    if kind in INDIRECT and owner.get("kind") == "Job":
+        return str(owner.get("name")).startswith(f"{name}-")
+    return owner.get("uid") == uid if uid else (owner.get("kind", kind), owner.get("name", name)) == (kind, name)
+
+
+def _is_between(job: Object, pod: Object, owner: Object) -> bool:
+    """Whether a pod's owner is a batch Job that an MPIJob (its launcher) or a TrainJob (its nodes) made, of the same attempt as the job."""
+    if job.get("kind") not in INDIRECT or owner.get("kind") != "Job":
+        return False
+    attempts = [part(each, "metadata", "labels").get(ATTEMPT) for each in (job, pod)]
+    return attempts[0] == attempts[1] and str(owner.get("name")).startswith(f"{part(job, 'metadata').get('name')}-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +126,22 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Why a container does not run."""
+    """Why a container does not run. `image` is the container's own, "" where that is not known."""
 
     container: str
     reason: str
     message: str
+    image: str = ""
+
+
+class Kept(dict[str, Any]):
+    """An object that nobody changes any more."""
+
+    __slots__ = ("seen",)
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.seen: PodView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +171,12 @@ class PodView:
     started_at: str
     ends: tuple[End, ...]
     waits: tuple[Wait, ...]
+    inits: tuple[str, ...] = ()
+    """The names of its init containers."""
+
+    def is_init(self, container: str) -> bool:
+        """Whether the pod's program starts only when this container has ended well."""
+        return container in self.inits
 
     @property
     def finished(self) -> bool:
@@ -124,58 +184,72 @@ class PodView:
 
     @property
     def rank(self) -> int | None:
-        """The node's rank as the PyTorch operator gives it when there is a master: see `ranked` for workers only."""
+        """The pod's rank as the operators give it when there is a master: see `ranked` for workers only."""
         return rank_of(self.role, self.index, has_master=True)
 
     @property
     def title(self) -> str:
         """How a sentence names it: "the master", "worker 1", or by its name."""
-        if self.role == "master":
-            return "the master"
+        if self.role in LEADERS or self.role == "launcher":
+            return f"the {self.role}"
         return f"{self.role} {self.index}" if self.role and self.index is not None else f"pod {self.name}"
 
 
 def rank_of(role: str, index: int | None, *, has_master: bool) -> int | None:
-    """The rank of a pod among its job's: the master is 0 and worker i is i + 1; without a master worker i is i."""
+    """The rank of a pod among its job's: the master is 0 and worker i is i + 1; without a master worker i is i. MPI's launcher has none."""
+    if role in RANKLESS:
+        return None
     if index is None or not has_master:
         return index
-    return 0 if role == "master" else index + 1
+    return 0 if role in LEADERS else index + 1
 
 
 def ranked(views: Sequence[PodView]) -> list[tuple[int | None, PodView]]:
     """The pods with their ranks, as `rank_of` gives them, in the order of ranks."""
-    has_master = any(view.role == "master" for view in views)
+    has_master = any(view.role in LEADERS for view in views)
     pairs = [(rank_of(view.role, view.index, has_master=has_master), view) for view in views]
     return sorted(pairs, key=lambda pair: (pair[0] is None, pair[0] or 0, pair[1].created_at, pair[1].name))
 
 
 def view(pod: Object) -> PodView:
-    """What is worth knowing about a pod."""
+    """What is worth knowing about a pod. Of one that nobody changes it is worked out once."""
+    if not isinstance(pod, Kept):
+        return _view(pod)
+    if pod.seen is None:
+        pod.seen = _view(pod)
+    return pod.seen
+
+
+def _view(pod: Object) -> PodView:
     metadata, spec, status = part(pod, "metadata"), part(pod, "spec"), part(pod, "status")
     labels = part(metadata, "labels")
-    index = labels.get(REPLICA_INDEX, part(metadata, "annotations").get(COMPLETION_INDEX))
-    scheduled = next((each for each in listed(status, "conditions") if each.get("type") == "PodScheduled"), {})
-    disrupted = holds(pod, "DisruptionTarget") or {}
+    index = labels.get(REPLICA_INDEX) or labels.get(COMPLETION_INDEX) or part(metadata, "annotations").get(COMPLETION_INDEX)
+    conditions = listed(status, "conditions")
+    scheduled = next((each for each in conditions if each.get("type") == "PodScheduled"), {})
+    disrupted = _true(conditions, "DisruptionTarget") or {}
     phase = str(status.get("phase") or "Pending")
     terminating = bool(metadata.get("deletionTimestamp"))
-    ends, waits = tuple(_ends(status)), tuple(_waits(status))
+    statuses = [*listed(status, "initContainerStatuses"), *listed(status, "containerStatuses")]
+    containers = listed(spec, "containers")
+    inits = listed(spec, "initContainers")
+    images = {str(each.get("name")): plain(each.get("image")) for each in [*containers, *inits]}
+    ends, waits = tuple(_ends(statuses)), tuple(_waits(statuses, images))
     gpus, memory = gpus_of(pod)
     word, reason = _word(phase, terminating, str(spec.get("nodeName") or ""), status, scheduled, ends, waits)
-    containers = listed(spec, "containers")
     return PodView(
         name=str(metadata.get("name") or ""),
         uid=str(metadata.get("uid") or ""),
-        role="master" if labels.get(JOB_ROLE) == "master" and not labels.get(REPLICA_TYPE) else str(labels.get(REPLICA_TYPE) or ""),
+        role=_role(labels),
         index=int(index) if isinstance(index, str) and index.isascii() and index.isdigit() and len(index) < 7 else None,
         phase=phase,
         status=word,
         reason=plain(reason),
         node=str(spec.get("nodeName") or ""),
-        ready=phase == "Running" and not terminating and holds(pod, "Ready") is not None,
+        ready=phase == "Running" and not terminating and _true(conditions, "Ready") is not None,
         terminating=terminating,
         preempted=disrupted.get("reason") == "PreemptionByScheduler",
         unschedulable=scheduled.get("status") == "False",
-        restarts=sum(number(each.get("restartCount")) for each in _containers(status)),
+        restarts=sum(number(each.get("restartCount")) for each in statuses),
         gpus=gpus,
         gpu_memory=memory,
         image=plain(containers[0].get("image")) if containers else "",
@@ -183,18 +257,25 @@ def view(pod: Object) -> PodView:
         started_at=str(status.get("startTime") or ""),
         ends=ends,
         waits=waits,
+        inits=tuple(str(each.get("name")) for each in inits),
     )
+
+
+def _role(labels: Object) -> str:
+    """The replica type; the MPI operator says it as the job's role, and what Trainer makes of a TrainJob are workers."""
+    told = labels.get(REPLICA_TYPE) or labels.get(JOB_ROLE)
+    return str(told or ("worker" if labels.get(REPLICATED_JOB) else ""))
 
 
 def gpus_of(pod: Object) -> tuple[Decimal | None, int]:
     """GPUs a pod asks for, and MiB of shared ones; the first is None when only memory is asked for."""
     annotations = part(pod, "metadata", "annotations")
+    if GPU_MEMORY not in annotations and GPU_FRACTION not in annotations:
+        return requested(pod, GPU), 0
     devices = quantities.read(annotations.get(GPU_DEVICES, "1"))
     if GPU_MEMORY in annotations:
         return None, int(quantities.read(annotations[GPU_MEMORY]) * devices)
-    if GPU_FRACTION in annotations:
-        return quantities.read(annotations[GPU_FRACTION]) * devices, 0
-    return requested(pod, GPU), 0
+    return quantities.read(annotations[GPU_FRACTION]) * devices, 0
 
 
 def requested(pod: Object, resource: str) -> Decimal:
@@ -204,14 +285,9 @@ def requested(pod: Object, resource: str) -> Decimal:
     return sum((quantities.read(amount) for amount in amounts), Decimal(0))
 
 
-def _containers(status: Object) -> Iterator[Object]:
-    yield from listed(status, "initContainerStatuses")
-    yield from listed(status, "containerStatuses")
-
-
-def _ends(status: Object) -> Iterator[End]:
+def _ends(statuses: Iterable[Object]) -> Iterator[End]:
     """Of each container how its run ended, and how the one before did, as far as there were any."""
-    for container in _containers(status):
+    for container in statuses:
         for field in ("state", "lastState"):
             ended = part(container, field, "terminated")
             if ended:
@@ -226,11 +302,12 @@ def _ends(status: Object) -> Iterator[End]:
                 )
 
 
-def _waits(status: Object) -> Iterator[Wait]:
-    for container in _containers(status):
+def _waits(statuses: Iterable[Object], images: Mapping[str, str]) -> Iterator[Wait]:
+    for container in statuses:
         waiting = part(container, "state", "waiting")
         if waiting:
-            yield Wait(str(container.get("name") or ""), plain(waiting.get("reason")), plain(waiting.get("message")))
+            name = str(container.get("name") or "")
+            yield Wait(name, plain(waiting.get("reason")), plain(waiting.get("message")), images.get(name, ""))
 
 
 def _word(
@@ -251,91 +328,3 @@ def _word(
     if bad is not None:
         return bad.reason, bad.message
     return ("Running", "") if phase == "Running" else ("Initializing", waits[0].message if waits else "")
-
-
-KEPT_TEXT = 64 * 1024
-"""Characters of text that `slim` keeps of one object."""
-
-_KEPT_ENTRIES = 64
-_KEPT_DEPTH = 8
-_KEPT_NUMBER = 1 << 53
-_NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
-
-_METADATA = ("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "labels")
-_ANNOTATIONS = (GPU_FRACTION, GPU_MEMORY, GPU_DEVICES, COMPLETION_INDEX, "pod-group-name")
-_OWNER = ("kind", "name", "uid", "controller")
-_SPEC = (
-    *("nodeName", "nodeSelector", "schedulerName", "priorityClassName", "restartPolicy", "terminationGracePeriodSeconds"),
-    *("suspend", "runPolicy", "elasticPolicy", "parallelism", "completions", "completionMode", "backoffLimit"),
-    *("minMember", "queue", "preemptibility"),
-)
-_CONTAINER = ("name", "image", "resources", "restartPolicy")
-_REPLICA = ("replicas", "restartPolicy")
-
-
-class Slim(dict[str, Any]):
-    """An object that `slim` has been over."""
-
-
-def slim(obj: object) -> Slim:
-    """A job, pod or PodGroup without what nobody reads, at most some 64 KiB of text, fit for any database. {} for what is no object.
-
-    Everything that `view`, `derive` and the diagnosis read of it is kept. Texts stay as hostile as they were.
-    """
-    if isinstance(obj, Slim):
-        return obj
-    whole: Object = obj if isinstance(obj, dict) else {}
-    room = _Room()
-    made = Slim()
-    for name in ("apiVersion", "kind"):
-        if isinstance(whole.get(name), str):
-            made[name] = room.kept(whole[name])
-    metadata, spec, status = part(whole, "metadata"), part(whole, "spec"), part(whole, "status")
-    made["metadata"] = room.of(metadata, _METADATA)
-    annotations = room.of(part(metadata, "annotations"), _ANNOTATIONS)
-    if annotations:
-        made["metadata"]["annotations"] = annotations
-    if owners := listed(metadata, "ownerReferences")[:8]:
-        made["metadata"]["ownerReferences"] = [room.of(owner, _OWNER) for owner in owners]
-    made["spec"] = room.of(spec, _SPEC)
-    for name in ("containers", "initContainers"):
-        if containers := listed(spec, name)[:_KEPT_ENTRIES]:
-            made["spec"][name] = [room.of(each, _CONTAINER) for each in containers]
-    for name in [each for each in spec if isinstance(each, str) and each.endswith("ReplicaSpecs")][:4]:
-        kinds = list(part(spec, name).items())[:16]
-        made["spec"][room.text(name)] = {room.text(kind): room.of(part(each), _REPLICA) for kind, each in kinds}
-    made["status"] = room.kept(status)
-    return made
-
-
-class _Room:
-    """How much text may still be kept of one object."""
-
-    def __init__(self) -> None:
-        self._left = KEPT_TEXT
-
-    def of(self, value: Object, names: Iterable[str]) -> Object:
-        """These entries of a dict, as far as they are there."""
-        return {name: self.kept(value[name]) for name in names if name in value}
-
-    def kept(self, value: object, depth: int = 0) -> Any:
-        """The value within bounds: what is no JSON, too deep, or not finite is None, and longer lists are cut."""
-        if isinstance(value, str):
-            return self.text(value)
-        if value is None or isinstance(value, bool):
-            return value
-        if isinstance(value, int | float):
-            return value if -_KEPT_NUMBER < value < _KEPT_NUMBER else None
-        if depth >= _KEPT_DEPTH:
-            return None
-        if isinstance(value, dict):
-            pairs = list(value.items())[:_KEPT_ENTRIES]
-            return {self.text(name): self.kept(each, depth + 1) for name, each in pairs if isinstance(name, str)}
-        if isinstance(value, list):
-            return [self.kept(each, depth + 1) for each in value[:_KEPT_ENTRIES]]
-        return None
-
-    def text(self, value: str) -> str:
-        cut = value[: min(4 * LONGEST, self._left)]
-        self._left -= len(cut)
-        return _NO_TEXT.sub("", cut) if _NO_TEXT.search(cut) else cut

@@ -1,5 +1,6 @@
 """Kubernetes quantities ("500m", "1.5Gi", "100M") as exact numbers, and numbers in the words of a sentence."""
 
+import functools
 import re
 from decimal import ROUND_CEILING, Decimal
 
@@ -12,6 +13,7 @@ _BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _MEBIBYTE = 1024**2
 
 
+@functools.lru_cache(1024)
 def parse(text: str) -> Decimal:
     """The value in its base unit: cores, bytes, devices. Raises ValueError for anything that is not a quantity, or is negative."""
     match = _FORM.fullmatch(text) if len(text) <= LONGEST else None

@@ -77,6 +77,8 @@ TERMINAL = frozenset({Status.FAILED, Status.COMPLETED})
 """Final for its attempt."""
 RESTING = frozenset({*TERMINAL, Status.STOPPED})
 """It has nothing running: it can be run again."""
+BY_ITSELF = "Stopped: "
+"""How the reason begins of what Muster stopped by itself."""
 
 _AFTER = {
     Status.CREATING: ACTIVE - STARTING | TERMINAL | LEAVING | {Status.STOPPED},
@@ -146,12 +148,14 @@ def derive(job: Object | None, pods: Iterable[Object], pod_group: Object | None 
 
 
 def requested_pods(job: Object) -> int:
-    """How many pods a job wants now: all replicas of a training job; of a batch Job those that may run at once and are still to succeed."""
+    """How many pods a job wants now: all of a training job; of a batch Job those that are still to succeed and may run at once."""
     spec = part(job, "spec")
     if job.get("kind") == "Job":
         parallelism = number(spec.get("parallelism", 1))
         completions = number(spec.get("completions", 1 if "parallelism" not in spec else parallelism))
         return max(0, min(parallelism, completions - number(part(job, "status").get("succeeded"))))
+    if job.get("kind") == "TrainJob":
+        return number(part(spec, "trainer").get("numNodes", 1))
     replicas = [value for name, value in spec.items() if name.endswith("ReplicaSpecs") and isinstance(value, dict)]
     return sum(number(part(each).get("replicas", 1)) for kinds in replicas for each in kinds.values())
 
@@ -175,7 +179,7 @@ class _Counts:
         batch = job.get("kind") == "Job"
         requested = requested_pods(job)
         elastic = part(job, "spec", "elasticPolicy")
-        least = number(elastic.get("minReplicas")) + int("Master" in part(job, "spec", "pytorchReplicaSpecs")) if elastic else requested
+        least = number(elastic.get("minReplicas")) if elastic else requested
         succeeded = sum(each.phase == "Succeeded" for each in views)
         if batch:
             # What it has counted is not requested any more.

@@ -3,14 +3,16 @@
 from django.urls import URLPattern, path
 from django.views.generic import RedirectView
 
-from workloads.views import actions, details, live, wizard_assets
+from workloads.views import actions, details, live, overview, wizard_assets
 from workloads.views import logs as log_views
+from workloads.views import policies as policy_views
 from workloads.views import table as table_views
 from workloads.views import wizard as wizard_views
+from workloads.views import wizard_templates as template_views
 
 # The table, the details and what can be done to a workload.
 table: list[URLPattern] = [
-    path("", RedirectView.as_view(pattern_name="workloads"), name="home"),
+    path("", RedirectView.as_view(pattern_name="workloads", http_method_names=["get", "head"]), name="home"),
     path("workloads", table_views.table, name="workloads"),
     path("workloads/changes", table_views.changes, name="workloads-changes"),
     path("workloads/live", live.live, name="workloads-live"),
@@ -31,9 +33,16 @@ table: list[URLPattern] = [
 wizard: list[URLPattern] = [
     path("workloads/new", wizard_views.new, name="workload-new"),
     path("workloads/new/<uuid:draft>/assets/<slug:kind>", wizard_assets.new_asset, name="wizard-asset"),
+    path("workloads/new/<uuid:draft>/template", template_views.save, name="wizard-template"),
+    path("workloads/new/<uuid:draft>/templates", template_views.choices, name="wizard-templates"),
+    path("templates/design", template_views.design, name="template-design"),
+    path("templates/<uuid:key>/design", template_views.redesign, name="template-redesign"),
     path("workloads/new/<uuid:draft>/<slug:step>/typed", wizard_views.save, name="wizard-save"),
     path("workloads/new/<uuid:draft>/<slug:step>", wizard_views.wizard, name="wizard"),
 ]
+
+# What policies want.
+policies: list[URLPattern] = [path("policies/effective", policy_views.effective, name="policies-effective")]
 
 # Logs.
 logs: list[URLPattern] = [
@@ -43,4 +52,13 @@ logs: list[URLPattern] = [
     path("workloads/<uuid:pk>/logs/download", log_views.download, name="log-download"),
 ]
 
-urlpatterns = [*table, *wizard, *logs]
+# The overview, and what a project's page tells of its workloads.
+glance: list[URLPattern] = [
+    path("overview", overview.overview, name="overview"),
+    path("overview/allocation", overview.allocation, name="overview-allocation"),
+    path("overview/<slug:chart>.csv", overview.chart, name="overview-csv"),
+    path("projects/<int:pk>/now", overview.project_now, name="project-now"),
+    path("projects/<int:pk>/allocation", overview.project_allocation, name="project-allocation"),
+]
+
+urlpatterns = [*glance, *table, *wizard, *policies, *logs]

@@ -4,6 +4,8 @@ from projects.api.schemas import FLAG, ID, MOMENT, NUMBER, TEXT, WHOLE, Schema, 
 from workloads.specs import (
     CleanPodPolicy,
     Framework,
+    GitAccess,
+    LauncherCreation,
     Preemptibility,
     Priority,
     PullPolicy,
@@ -19,7 +21,8 @@ MAYBE_MOMENT: Schema = {"type": ["string", "null"], "format": "date-time"}
 REFERENCE = obj(name=TEXT, key=TEXT)
 PAIR = obj(["name"], name=TEXT, value=TEXT, exclude=FLAG)
 READ_ONLY = said(FLAG, "The default differs: true for nfs and hostPath, false for pvc.")
-RANK_0 = said(FLAG, "An extension of Muster: the master (rank 0) may write, the others read.")
+EXTENSION = "An extension of Muster"
+RANK_0 = said(FLAG, f"{EXTENSION}: the master (rank 0) may write, the others read.")
 
 VARIABLE = obj(
     ["name"],
@@ -45,6 +48,13 @@ COMPUTE = obj(
     largeShmRequest=FLAG,
     extendedResources=array(obj(resource=TEXT, quantity=TEXT, exclude=FLAG)),
 )
+CLAIM_INFO = obj(
+    ["size"],
+    size=TEXT,
+    storageClass=said(TEXT, "The cluster's default where it is not given."),
+    accessModes=said(obj(readWriteOnce=FLAG, readOnlyMany=FLAG, readWriteMany=FLAG), "readWriteOnce where none is true."),
+    volumeMode=words("Filesystem"),
+)
 STORAGE = obj(
     emptyDirVolume=array(
         obj(name=TEXT, path=TEXT, medium=words("Memory"), sizeLimit=TEXT, readOnly=FLAG, writableByRank0Only=RANK_0, exclude=FLAG)
@@ -65,8 +75,10 @@ STORAGE = obj(
     pvc=array(
         obj(
             name=TEXT,
-            claimName=TEXT,
-            existingPvc=said(FLAG, "Must be true: claims are not made."),
+            claimName=said(TEXT, "Of a claim that exists; Muster names those that it makes."),
+            existingPvc=said(FLAG, "False, and so is leaving it out: a claim is made as claimInfo says, and goes with the workload."),
+            ephemeral=said(FLAG, "Of a claim that is made: each pod has one of its own, which goes with the pod."),
+            claimInfo=CLAIM_INFO,
             path=TEXT,
             readOnly=READ_ONLY,
             writableByRank0Only=RANK_0,
@@ -74,6 +86,35 @@ STORAGE = obj(
         )
     ),
     nfs=array(obj(name=TEXT, server=TEXT, path=TEXT, mountPath=TEXT, readOnly=READ_ONLY, writableByRank0Only=RANK_0, exclude=FLAG)),
+    git=array(
+        obj(
+            ["repository", "path"],
+            name=TEXT,
+            repository=said(TEXT, "Fetched before the containers start."),
+            branch=TEXT,
+            revision=said(TEXT, "A commit or tag; it goes before the branch."),
+            path=TEXT,
+            secretRef=said(
+                obj(name=TEXT, authenticationMethod=words(*GitAccess)),
+                "Of a private repository: the Secret has username and password, or ssh-privatekey and known_hosts.",
+            ),
+            readOnly=said(FLAG, f"{EXTENSION}."),
+            writableByRank0Only=RANK_0,
+            exclude=FLAG,
+        )
+    ),
+    s3=array(
+        obj(
+            ["bucket", "path"],
+            name=TEXT,
+            bucket=said(TEXT, "Downloaded before the containers start; nothing goes back."),
+            prefix=said(TEXT, f"{EXTENSION}: only what lies below it."),
+            path=TEXT,
+            url=said(TEXT, "Of the service; Amazon's where it is not given."),
+            accessKeySecret=said(TEXT, "The Secret with AccessKeyId and SecretKey; a public bucket needs none."),
+            exclude=FLAG,
+        )
+    ),
 )
 SECURITY = obj(
     uidGidSource=words("fromTheImage", "custom"),
@@ -101,6 +142,10 @@ _OF_PODS: dict[str, Schema] = {
     "compute": COMPUTE,
     "storage": STORAGE,
     "nodeType": TEXT,
+    "nodePools": said(array(TEXT), "In the order in which they are tried. `default` alone asks for nothing: any node will do."),
+    "podAffinity": said(
+        obj(type=words("Required", "Preferred"), key=TEXT), "The pods together on nodes with the same value of the label `key`."
+    ),
     "tolerations": array(
         obj(
             name=TEXT,
@@ -117,24 +162,29 @@ _OF_PODS: dict[str, Schema] = {
 SPEC = obj(
     ["image"],
     **_OF_PODS,
-    distributedFramework=said(words(*Framework), "Of distributed workloads. This version launches PyTorch."),
+    distributedFramework=said(words(*Framework), "Of distributed workloads."),
     numWorkers=said(WHOLE, "Of distributed workloads, beside the master."),
-    minReplicas=said(WHOLE, "Of elastic distributed workloads."),
-    maxReplicas=said(WHOLE, "Of elastic distributed workloads."),
+    minReplicas=said(WHOLE, "Of elastic PyTorch."),
+    maxReplicas=said(WHOLE, "Of elastic PyTorch."),
+    maxRestarts=said(WHOLE, f"{EXTENSION}, of elastic PyTorch: each pod that leaves or joins costs one."),
+    parameterServers=said(WHOLE, f"{EXTENSION}, of TensorFlow: pods as the workers are, without GPUs."),
+    slotsPerWorker=said(WHOLE, "Of MPI: processes a worker takes."),
+    sshAuthMountPath=said(TEXT, "Of MPI: where root's keys are in the image."),
+    mpiLauncherCreationPolicy=said(words(*LauncherCreation), "Of MPI: when the launcher is made."),
     completions=said(WHOLE, "Of standard workloads: how many runs."),
     parallelism=said(WHOLE, "Of standard workloads: how many runs at once."),
     backoffLimit=WHOLE,
-    restartPolicy=words(*RestartPolicy),
+    restartPolicy=said(words(*RestartPolicy), "ExitCode is an extension of Muster: codes from 128 are tried again, others are final."),
     cleanPodPolicy=words(*CleanPodPolicy),
     terminationGracePeriodSeconds=WHOLE,
     autoDeletionTimeAfterCompletionSeconds=WHOLE,
     priorityClass=words(*Priority),
     preemptibility=words(*Preemptibility),
 )
-_MASTER: dict[str, Schema] = {
-    "masterSpecSameAsWorker": said(FLAG, "True, and so is leaving out masterSpec: the master is as the workers are."),
+MASTER: dict[str, Schema] = {
+    "masterSpecSameAsWorker": said(FLAG, "True, and so is leaving out masterSpec: the master, chief or launcher is as the workers are."),
     "masterSpec": said(obj(["image"], **_OF_PODS), "The master, where it differs. It stands for itself: nothing of spec is taken over."),
-    "noMaster": said(FLAG, "An extension of Muster: workers only."),
+    "noMaster": said(FLAG, f"{EXTENSION}: workers only. JAX has no master, with or without it; XGBoost and MPI always have one."),
 }
 SUBMISSION = obj(
     ["name", "projectId", "clusterId", "spec"],
@@ -142,8 +192,9 @@ SUBMISSION = obj(
     useGivenNameAsPrefix=said(FLAG, "The name gets a random end."),
     projectId=TEXT,
     clusterId=ID,
+    templateId=said(ID, "A template: spec is merged over its values, and may not change what it locks."),
     spec=SPEC,
-    **_MASTER,
+    **MASTER,
 )
 SUBMITTED = obj(
     ["name", "requestedName", "workloadId", "projectId", "clusterId", "createdBy", "createdAt", "desiredPhase"],
@@ -159,7 +210,7 @@ SUBMITTED = obj(
     desiredPhase=words("Running", "Stopped", "Deleted"),
     actualPhase=PHASE,
     spec=SPEC,
-    **_MASTER,
+    **MASTER,
 )
 _RESOURCES = said(obj(gpu=obj(request=NUMBER), cpu=obj(request=NUMBER), cpuMemory=obj(request=TEXT)), "What is asked for.")
 WORKLOAD = obj(

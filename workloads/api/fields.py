@@ -19,6 +19,7 @@ class Findings:
     def __init__(self) -> None:
         self.problems: list[tuple[str, str]] = []
         self._places: dict[str, str] = {}
+        self._said: set[str] = set()
         self._opened: list[Fields] = []
 
     def add(self, place: str, text: str) -> None:
@@ -28,8 +29,15 @@ class Findings:
     def opened(self, fields: "Fields") -> None:
         self._opened.append(fields)
 
-    def came_from(self, target: str, place: str) -> None:
+    def came_from(self, target: str, place: str, *, is_said: bool = False) -> None:
         self._places[target] = place
+        if is_said:
+            self._said.add(target)
+
+    @property
+    def said(self) -> frozenset[str]:
+        """The fields of the Spec that have a value in the body."""
+        return frozenset(self._said)
 
     def place_of(self, target: str) -> str:
         """The field of the body that a field of the Spec was read from; that of its nearest parent where it was not read itself."""
@@ -75,6 +83,10 @@ class Fields:
     def target_of(self, into: str) -> str:
         """The whole path in the Spec of a field below this object's target."""
         return self._join(into)
+
+    def stands_for(self, name: str, into: str) -> None:
+        """Where several fields make a part of the Spec: its problems as a whole are this field's."""
+        self._findings.came_from(self._join(into), self._at(name))
 
     def refuse(self, name: str, text: str) -> None:
         """`text` follows the field's name: "must ..."."""
@@ -179,7 +191,7 @@ class Fields:
     def _take(self, name: str, into: str = "") -> Any:
         self._read.add(name)
         if into:
-            self._findings.came_from(self._join(into), self._at(name))
+            self._findings.came_from(self._join(into), self._at(name), is_said=name in self._values)
         return self._values.get(name)
 
     def _at(self, name: str) -> str:

@@ -7,6 +7,7 @@ from rest_framework.response import Response
 
 from projects.api import filtering, schemas
 from projects.api.base import ApiView, Asked, listed
+from projects.querysets import visible_projects
 from workloads.api import showing
 from workloads.api.descriptions import POD, WORKLOAD
 from workloads.models import Pod, Workload
@@ -85,7 +86,7 @@ class PodsView(ApiView):
         asked = Asked(request)
         workloads = Workload.objects.visible_to(self.user)
         rows = Pod.objects.filter(vanished_at__isnull=not asked.flag("deleted"))
-        if not self.user.is_superuser:
+        if visible_projects(self.user) is not None:
             rows = rows.filter(workload__in=workloads)
         completed = asked.choice("completed", ("all", "true", "false"))
         if completed != "all":

@@ -2,9 +2,9 @@
 
 import secrets
 import string
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
-from console.errors import Invalid
+from console.errors import Invalid, Noncompliant
 from projects.models import Project
 from workloads.api.fields import Fields, Findings
 from workloads.api.reading_pods import setup
@@ -15,8 +15,10 @@ from workloads.specs import (
     Configuration,
     Elastic,
     Framework,
+    LauncherCreation,
     Lifecycle,
     MasterChanges,
+    Mpi,
     Preemptibility,
     Priority,
     RestartPolicy,
@@ -24,7 +26,6 @@ from workloads.specs import (
     Spec,
 )
 
-_MPI = "is for MPI, which cannot be launched with this version"
 _RANDOM = string.ascii_lowercase + string.digits
 
 
@@ -43,8 +44,15 @@ class Submission:
         end = f"-{''.join(secrets.choice(_RANDOM) for _ in range(6))}" if self.name_is_prefix else ""
         return replace(self.spec, name=f"{self.spec.name}{end}", project=project.name, namespace=project.namespace, queue=project.queue)
 
+    @property
+    def said(self) -> frozenset[str]:
+        """The fields of the Spec that the body gives a value."""
+        return self.findings.said
+
     def in_words_of_the_body(self, invalid: Invalid) -> Invalid:
         """The same problems, with the body's names of the fields."""
+        if isinstance(invalid, Noncompliant):
+            return Noncompliant([(self.findings.place_of(field), text, rule) for field, text, rule in invalid.issues])
         return Invalid([(self.findings.place_of(field), text) for field, text in invalid.problems])
 
 
@@ -89,12 +97,12 @@ def _standard(name: str, top: Fields, asked: Fields) -> Spec:
 
 
 def _distributed(name: str, top: Fields, asked: Fields) -> Spec:
-    asked.unsupported(_MPI, slotsPerWorker=(1,), sshAuthMountPath=("/root/.ssh",), mpiLauncherCreationPolicy=())
     framework = asked.choice("distributedFramework", Framework, "/framework")
     given = asked.whole("numWorkers", "/workers")
     workers = 1 if given is None else given
+    servers = asked.whole("parameterServers", "/parameter_servers")
     workers_setup, lifecycle = setup(asked), _lifecycle(asked)
-    configuration, master = _master(top, workers_setup, lifecycle)
+    configuration, master = _master(top, framework, workers_setup, lifecycle)
     return Spec(
         name=name,
         project="",
@@ -104,6 +112,8 @@ def _distributed(name: str, top: Fields, asked: Fields) -> Spec:
         framework=framework,
         workers=workers,
         elastic=_elastic(asked, workers),
+        parameter_servers=0 if servers is None else servers,
+        mpi=_mpi(asked),
         setup=workers_setup,
         configuration=configuration,
         master=master,
@@ -113,9 +123,25 @@ def _distributed(name: str, top: Fields, asked: Fields) -> Spec:
 
 def _elastic(asked: Fields, workers: int) -> Elastic | None:
     least, most = asked.whole("minReplicas", "/elastic.min_workers"), asked.whole("maxReplicas", "/elastic.max_workers")
+    restarts = asked.whole("maxRestarts", "/elastic.max_restarts")
+    asked.stands_for("maxReplicas" if least is None else "minReplicas", "/elastic")
     if least is None and most is None:
+        if restarts is not None:
+            asked.refuse("maxRestarts", "can be given only together with minReplicas or maxReplicas")
         return None
-    return Elastic(workers if least is None else least, workers if most is None else most)
+    return Elastic(workers if least is None else least, workers if most is None else most, restarts)
+
+
+def _mpi(asked: Fields) -> Mpi:
+    """What is not said of it is as the API has it by default, whatever the framework."""
+    usual = Mpi()
+    given = [name for name in ("slotsPerWorker", "sshAuthMountPath", "mpiLauncherCreationPolicy") if asked.has(name)]
+    if given:
+        asked.stands_for(given[0], "/mpi")
+    slots = asked.whole("slotsPerWorker", "/mpi.slots")
+    launcher = asked.choice("mpiLauncherCreationPolicy", LauncherCreation, "/mpi.launcher")
+    path = asked.text("sshAuthMountPath", "/mpi.ssh_path")
+    return Mpi(usual.slots if slots is None else slots, launcher or usual.launcher, path or usual.ssh_path)
 
 
 def _lifecycle(asked: Fields) -> Lifecycle:
@@ -131,8 +157,11 @@ def _lifecycle(asked: Fields) -> Lifecycle:
     return chosen if backoff is None else replace(chosen, backoff_limit=backoff)
 
 
-def _master(top: Fields, workers: Setup, lifecycle: Lifecycle) -> tuple[Configuration, MasterChanges]:
-    """Without a word of it the master is as the workers are. A masterSpec stands for itself: what it does not say is not the workers'."""
+def _master(top: Fields, framework: Framework | None, workers: Setup, lifecycle: Lifecycle) -> tuple[Configuration, MasterChanges]:
+    """Without a word of it the master is as the workers are, where the framework has one.
+
+    A masterSpec stands for itself: what it does not say is not the workers'.
+    """
     same, none = top.flag("masterSpecSameAsWorker", "master"), top.flag("noMaster", "configuration")
     given = top.has("masterSpec")
     asked = top.inner("masterSpec", "master")
@@ -144,11 +173,12 @@ def _master(top: Fields, workers: Setup, lifecycle: Lifecycle) -> tuple[Configur
     if not given:
         if same is False:
             top.refuse("masterSpec", "must be given where masterSpecSameAsWorker is false")
-        return Configuration.WORKERS_AND_MASTER, UNCHANGED
+        return framework.configurations[0] if framework else Configuration.WORKERS_AND_MASTER, UNCHANGED
     if same:
         top.refuse("masterSpec", "can be given only where masterSpecSameAsWorker is not true")
+    top.stands_for("masterSpec", "configuration")
     _same_lifecycle(asked, lifecycle)
-    return Configuration.WORKERS_AND_MASTER, _changes(workers, setup(asked))
+    return Configuration.WORKERS_AND_MASTER, MasterChanges.between(workers, setup(asked))
 
 
 def _same_lifecycle(asked: Fields, lifecycle: Lifecycle) -> None:
@@ -164,13 +194,3 @@ def _same_lifecycle(asked: Fields, lifecycle: Lifecycle) -> None:
     for name, value in shared.items():
         said = () if value is None else (value if isinstance(value, int) else str(value),)
         asked.unsupported("must be that of spec: this version has one for all pods", **{name: said})
-
-
-def _changes(workers: Setup, master: Setup) -> MasterChanges:
-    changeable = {field.name for field in fields(MasterChanges)}
-    changed = {}
-    for one, other in ((workers, master), (workers.environment, master.environment), (workers.compute, master.compute)):
-        for field in fields(one):
-            if field.name in changeable and getattr(one, field.name) != getattr(other, field.name):
-                changed[field.name] = getattr(other, field.name)
-    return MasterChanges(**changed)

@@ -1,39 +1,30 @@
 """The part of a body that is about one kind of pod, as a Setup: what `manifests.rest` writes of one, read back."""
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from enum import StrEnum
 
 from workloads.api.fields import Fields
+from workloads.api.reading_volumes import volumes
 from workloads.specs import (
-    Access,
     BadWords,
-    Claim,
     Compute,
-    ConfigMap,
-    EmptyDir,
     Environment,
     Extended,
     Gpus,
-    HostPath,
-    Nfs,
     Pair,
     PullPolicy,
     Seccomp,
-    Secret,
     Security,
     Setup,
     Source,
     Toleration,
     TolerationEffect,
     TolerationOperator,
+    Topology,
     Variable,
-    Volume,
     split_words,
 )
-
-_MODE = re.compile(r"0?[0-7]{3}")
 
 
 class GpuRequest(StrEnum):
@@ -41,9 +32,9 @@ class GpuRequest(StrEnum):
     MEMORY = "memory"
 
 
-class Propagation(StrEnum):
-    NONE = "None"
-    HOST_TO_CONTAINER = "HostToContainer"
+class Nearness(StrEnum):
+    REQUIRED = "Required"
+    PREFERRED = "Preferred"
 
 
 class Ids(StrEnum):
@@ -59,7 +50,6 @@ def setup(spec: Fields) -> Setup:
         createHomeDir=(False,),
         exposedUrls=(),
         nodeAffinityRequired=(),
-        podAffinity=(),
         ports=(),
         probes=(),
         relatedUrls=(),
@@ -68,7 +58,6 @@ def setup(spec: Fields) -> Setup:
         tty=(False,),
     )
     spec.unsupported("can only be Training", category=("Training",))
-    spec.unsupported("can only be default: this version has one node pool", nodePools=(["default"],))
     return Setup(
         environment=Environment(
             image=spec.text("image", "environment.image"),
@@ -80,13 +69,27 @@ def setup(spec: Fields) -> Setup:
             working_dir=spec.text("workingDir", "environment.working_dir"),
         ),
         compute=_compute(spec.inner("compute", "compute")),
-        volumes=_volumes(spec.inner("storage", "volumes")),
+        volumes=volumes(spec.inner("storage", "volumes")),
         tolerations=tuple(_toleration(entry) for entry in spec.each("tolerations", "tolerations")),
         node_type=spec.text("nodeType", "node_type"),
+        node_pools=_node_pools(spec),
+        topology=_topology(spec),
         annotations=_pairs(spec, "annotations"),
         labels=_pairs(spec, "labels"),
         security=_security(spec.inner("security", "security")),
     )
+
+
+def _node_pools(spec: Fields) -> tuple[str, ...]:
+    """Clients that know of no pools send `default` alone, which asks for nothing: any node will do."""
+    pools = spec.texts("nodePools", "node_pools")
+    return () if pools == ("default",) else pools
+
+
+def _topology(spec: Fields) -> Topology | None:
+    asked = spec.inner("podAffinity", "topology")
+    key, nearness = asked.text("key", "key"), asked.choice("type", Nearness, "required")
+    return Topology(key, nearness is Nearness.REQUIRED) if key or nearness else None
 
 
 def quantity(number: Decimal | None) -> str:
@@ -163,92 +166,6 @@ def _gpus(compute: Fields) -> Gpus:
     if kind is GpuRequest.MEMORY and not memory:
         compute.refuse("gpuMemoryRequest", "must be given where gpuRequestType is memory")
     return Gpus(devices, portion, memory)
-
-
-def _volumes(storage: Fields) -> tuple[Volume, ...]:
-    storage.unsupported(dataVolume=(), git=(), s3=())
-    volumes: list[Volume] = []
-    for field, read in _KINDS.items():
-        for entry in storage.each(field, start=len(volumes)):
-            # Muster names the volumes of a pod itself.
-            entry.text("name")
-            volumes.append(read(entry))
-    return tuple(volumes)
-
-
-def _empty_dir(entry: Fields) -> Volume:
-    medium = entry.text("medium")
-    if medium not in ("", "Memory"):
-        entry.refuse("medium", "must be Memory, or not be given")
-    return EmptyDir(path=entry.text("path", "path"), access=_access(entry), memory=medium == "Memory", size=entry.text("sizeLimit", "size"))
-
-
-def _host_path(entry: Fields) -> Volume:
-    return HostPath(
-        path=entry.text("mountPath", "path"),
-        access=_access(entry, read_only=True),
-        source=entry.text("path", "source"),
-        propagate=entry.choice("mountPropagation", Propagation, "propagate") is Propagation.HOST_TO_CONTAINER,
-    )
-
-
-def _config_map(entry: Fields) -> Volume:
-    return ConfigMap(
-        path=entry.text("mountPath", "path"),
-        access=_rank_0(entry) or Access.READ_ONLY,
-        name=entry.text("configMap", "name"),
-        sub_path=entry.text("subPath", "sub_path"),
-        mode=_mode(entry),
-    )
-
-
-def _secret(entry: Fields) -> Volume:
-    path, name = entry.text("mountPath", "path"), entry.text("secret", "name")
-    return Secret(path=path, access=_rank_0(entry) or Access.READ_ONLY, name=name, mode=_mode(entry))
-
-
-def _claim(entry: Fields) -> Volume:
-    entry.unsupported(claimInfo=(), dataSharing=(False,), ephemeral=(False,))
-    if not entry.flag("existingPvc"):
-        entry.refuse("existingPvc", "must be true: this version makes no claims, it mounts those that exist")
-    return Claim(path=entry.text("path", "path"), access=_access(entry), claim=entry.text("claimName", "claim"))
-
-
-def _nfs(entry: Fields) -> Volume:
-    path, export = entry.text("mountPath", "path"), entry.text("path", "export")
-    return Nfs(path=path, access=_access(entry, read_only=True), server=entry.text("server", "server"), export=export)
-
-
-_KINDS: dict[str, Callable[[Fields], Volume]] = {
-    "emptyDirVolume": _empty_dir,
-    "hostPath": _host_path,
-    "configMapVolume": _config_map,
-    "secretVolume": _secret,
-    "pvc": _claim,
-    "nfs": _nfs,
-}
-
-
-def _access(entry: Fields, *, read_only: bool = False) -> Access:
-    """`read_only` is the API's default, which differs from kind to kind."""
-    said = entry.flag("readOnly", "access")
-    if rank_0 := _rank_0(entry):
-        if said:
-            entry.refuse("readOnly", "cannot be true together with writableByRank0Only")
-        return rank_0
-    return Access.READ_ONLY if (read_only if said is None else said) else Access.READ_WRITE
-
-
-def _rank_0(entry: Fields) -> Access | None:
-    return Access.RANK_0_WRITES if entry.flag("writableByRank0Only", "access") else None
-
-
-def _mode(entry: Fields) -> int | None:
-    text = entry.text("defaultMode", "mode")
-    if text and not _MODE.fullmatch(text):
-        entry.refuse("defaultMode", "must be octal digits as in 0644")
-        return None
-    return int(text, 8) if text else None
 
 
 def _toleration(entry: Fields) -> Toleration:

@@ -18,6 +18,7 @@ Body = dict[str, Any]
 TENANT = 1
 """There is one."""
 NODE_POOL = "default"
+"""What clients expect where no pool was asked for."""
 PHASES = frozenset(each.value for each in Status)
 
 
@@ -61,7 +62,8 @@ def item(workload: Workload) -> Body:
         "deletedAt": moment(workload.deleted_at),
         "completedAt": moment(workload.ended_at) if workload.status in TERMINAL else None,
         "phase": workload.status,
-        "phaseMessage": workload.reason,
+        # Why it is so; else why what was asked for is not done yet.
+        "phaseMessage": workload.reason or workload.trouble,
         "phaseUpdatedAt": moment(workload.status_at),
         "k8sPhase": next((each["type"] for each in reversed(conditions) if each["status"] == "True"), ""),
         "k8sPhaseUpdatedAt": moment(workload.status_at),
@@ -72,8 +74,8 @@ def item(workload: Workload) -> Body:
         "priorityClassName": workload.priority,
         "runningPods": workload.running_pods,
         "requestedPods": _requested_pods(spec),
-        "requestedNodePools": [NODE_POOL],
-        "currentNodePools": [NODE_POOL] if workload.running_pods else [],
+        "requestedNodePools": list(spec.setup.node_pools) or [NODE_POOL],
+        "currentNodePools": [] if spec.setup.node_pools or not workload.running_pods else [NODE_POOL],
         "totalRunningTimeSeconds": _ran(workload),
         "additionalFields": {"attempt": workload.attempt, "ended": workload.ended},
     } | _what_runs(workload, spec)

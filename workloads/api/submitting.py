@@ -1,7 +1,8 @@
 """Submit, look at, stop, run and delete one workload: the same for distributed and standard ones, each at its own address."""
 
 import uuid
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -12,10 +13,11 @@ from projects.api import schemas
 from projects.api.base import ApiView
 from projects.models import Project, User
 from workloads import actions
-from workloads.api import showing
+from workloads.api import from_template, showing
 from workloads.api.descriptions import SUBMISSION, SUBMITTED
 from workloads.api.details import found
-from workloads.api.reading import Submission, read
+from workloads.api.reading import read
+from workloads.asset_uses import Used
 from workloads.specs import Architecture
 
 
@@ -36,10 +38,16 @@ class SubmitView(OfOneKind):
         tags=["workloads"],
     )
     def post(self, request: Request) -> Response:
-        asked = read(request.data, self.architecture)
-        project = _project(asked, self.user)
+        body = request.data
+        assets: Sequence[Used] = ()
+        if isinstance(body, Mapping) and body.get(from_template.FIELD):
+            project = _project(_text(body, "projectId"), _text(body, "clusterId"), self.user)
+            asked, assets = from_template.asked(body, self.architecture, project, self.user)
+        else:
+            asked = read(body, self.architecture)
+            project = _project(asked.project_id, asked.cluster_id, self.user)
         try:
-            workload = actions.submit(asked.for_project(project), project=project, by=self.user)
+            workload = actions.submit(asked.for_project(project), project=project, by=self.user, assets=assets, said=asked.said)
         except Invalid as invalid:
             raise asked.in_words_of_the_body(invalid) from None
         return Response(showing.submission(workload, asked.spec.name), status=202)
@@ -91,19 +99,22 @@ class ResumeView(OfOneKind):
         return _accepted(f"{workload.name} runs again.")
 
 
-def _project(asked: Submission, user: User) -> Project:
+def _text(body: Mapping[str, Any], name: str) -> str:
+    """An id of a body that is not read yet."""
+    value = body.get(name)
+    return "" if value is None else str(value)
+
+
+def _project(text: str, cluster_id: str, user: User) -> Project:
     """The project of a submission. One that the user may not see reads like one that does not exist."""
-    text = asked.project_id
     key = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
     project: Project | None = Project.objects.visible_to(user).select_related("department").filter(pk=key).first()
     if project is None:
         raise Invalid(
             [("projectId", f"There is no project {text[:40]} among those that you may see. GET /api/v1/org-unit/projects lists them.")]
         )
-    if asked.cluster_id.lower() != str(project.cluster_id):
-        raise Invalid(
-            [("clusterId", f"The project {project.name} is on the cluster {project.cluster_id}, and not on {asked.cluster_id[:40]}.")]
-        )
+    if cluster_id.lower() != str(project.cluster_id):
+        raise Invalid([("clusterId", f"The project {project.name} is on the cluster {project.cluster_id}, and not on {cluster_id[:40]}.")])
     return project
 
 

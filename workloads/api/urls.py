@@ -2,9 +2,10 @@
 
 from django.urls import URLPattern, path, re_path
 
-from workloads.api import details, lists, submitting
+from workloads.api import details, lists, submitting, templates
 from workloads.api.about import NotThere, SchemaView
 from workloads.api.logs import LogsView
+from workloads.api.metrics import ProjectMetricsView
 from workloads.specs import Architecture
 
 
@@ -41,6 +42,9 @@ urlpatterns = [
     path("workloads/<uuid:workload_id>/events", details.EventsView.as_view(), name="api-workload-events"),
     path("workloads/<uuid:workload_id>/history", details.HistoryView.as_view(), name="api-workload-history"),
     path("workloads/<uuid:workload_id>/pods/<str:pod_name>/logs", LogsView.as_view(), name="api-pod-logs"),
+    path("workload-templates", templates.TemplatesView.as_view(), name="api-templates"),
+    path("workload-templates/<uuid:key>", templates.TemplateView.as_view(), name="api-template"),
+    path("org-unit/projects/<int:pk>/metrics", ProjectMetricsView.as_view(), name="api-project-metrics"),
     path("schema", SchemaView.as_view(), name="api-schema"),
     # Last of all rooms: clients of the API read JSON only, so they get their 404 as such.
     re_path("", NotThere.as_view(), name="api-not-there"),

@@ -2,12 +2,23 @@
 
 from collections.abc import Iterable, Sequence
 
-from workloads.observed import Object, part
+from workloads.observed import INDIRECT, Object, part
 
 
 def about(events: Iterable[Object], name: str) -> Sequence[Object]:
     """The events about the object of this name."""
     return [event for event in events if (part(event, "involvedObject") or part(event, "regarding")).get("name") == name]
+
+
+def about_job(events: Iterable[Object], job: Object) -> Sequence[Object]:
+    """The events about a job, and about the batch Jobs that its operator makes of it."""
+    name, found = str(part(job, "metadata").get("name") or ""), []
+    for event in events:
+        subject = part(event, "involvedObject") or part(event, "regarding")
+        is_between = job.get("kind") in INDIRECT and subject.get("kind") == "Job" and str(subject.get("name")).startswith(f"{name}-")
+        if subject.get("name") == name or is_between:
+            found.append(event)
+    return found
 
 
 def newest(events: Iterable[Object], *reasons: str) -> Object | None:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from workloads import quantities
 from workloads.diagnosis.loglines import Clue, find_clue
 from workloads.diagnosis.result import Diagnosis, sentence
+from workloads.diagnosis.starting import FETCHING
 from workloads.observed import End, Object, PodView, holds, listed, own, part, plain, ranked, view
 
 TOGETHER = timedelta(seconds=15)
@@ -22,6 +23,7 @@ _ENDED_BY_CLUSTER = {
     "Evicted": "The node needed its resources back; ask for as much memory and disk as the pod uses.",
     "NodeLost": "Run it again; if this repeats, tell the administrator of the cluster about the node.",
     "NodeShutdown": "Run it again: the node was shut down.",
+    "Terminated": "Run it again: the node was shut down.",
     "NodeAffinity": "Run it again: the node no longer fits what the pod asks for.",
     "DeadlineExceeded": "Give it more time, or make the work smaller.",
     "UnexpectedAdmissionError": "Run it again; if this repeats, tell the administrator of the cluster about the node.",
@@ -107,6 +109,9 @@ def _first(suspects: Sequence[_Suspect]) -> _Suspect | None:
 def _explain(suspect: _Suspect, *, alone: bool, restarts: int) -> Diagnosis:
     view, clue = suspect.view, suspect.clue
     told, advice = _end_in_words(suspect)
+    if suspect.end is not None and view.is_init(suspect.end.container):
+        told = f"{suspect.end.container}, which has to end well before the program starts, did not: {told}"
+        advice = FETCHING if suspect.end.container.startswith("fetch-") else advice
     who = "The pod" if alone and not view.role else view.title
     rank = f" (rank {suspect.rank})" if suspect.rank is not None and view.role else ""
     again = f", after {quantities.counted(restarts, 'restart')}" if restarts else ""
@@ -138,7 +143,8 @@ def _end_in_words(suspect: _Suspect) -> tuple[str, str]:
 
 
 def _memory_limit(pod: Object, container: str) -> str:
-    limits = [part(each, "resources", "limits") for each in listed(pod, "spec", "containers") if each.get("name") == container]
+    containers = [*listed(pod, "spec", "containers"), *listed(pod, "spec", "initContainers")]
+    limits = [part(each, "resources", "limits") for each in containers if each.get("name") == container]
     limit = next((each["memory"] for each in limits if each.get("memory")), None)
     return "the node could give" if limit is None else f"its limit of {quantities.memory(quantities.read(limit))}"
 

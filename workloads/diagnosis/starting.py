@@ -12,6 +12,7 @@ CONFIGURATION = frozenset(("CreateContainerConfigError",))
 CREATION = frozenset(("CreateContainerError", "RunContainerError", "ContainerCannotRun", "StartError"))
 VOLUMES = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
 NETWORK = ("FailedCreatePodSandBox",)
+FETCHING = "Look into its log, and check the repository's or bucket's address, its revision and its Secret."
 
 
 def why_not_started(pods: Sequence[PodView], events: Sequence[Object]) -> Diagnosis | None:
@@ -37,8 +38,10 @@ def _by_reason(pod: PodView, wait: Wait) -> Diagnosis | None:
     behind = f": {wait.message}" if wait.message else ""
     if wait.reason in IMAGE:
         return Diagnosis(
-            sentence(f"The image {pod.image} of {pod.title} cannot be pulled ({wait.reason}){behind}"),
-            "Check the image's name and tag; if its registry asks for a login, choose a pull credential.",
+            sentence(f"The image {wait.image or pod.image} of {pod.title} cannot be pulled ({wait.reason}){behind}"),
+            "It is not the workload's own: ask the administrator to make it reachable, or to name another one."
+            if pod.is_init(wait.container)
+            else "Check the image's name and tag; if its registry asks for a login, choose a pull credential.",
             pod.name,
             wait.container,
         )
@@ -59,8 +62,10 @@ def _by_reason(pod: PodView, wait: Wait) -> Diagnosis | None:
     if wait.reason == "CrashLoopBackOff":
         codes = [f" with exit code {end.exit_code}" for end in pod.ends if end.container == wait.container]
         restarts = quantities.counted(pod.restarts, "restart")
-        told = f"{pod.title} keeps ending{codes[0] if codes else ''} and waits before it is started again, after {restarts}"
-        return Diagnosis(sentence(told), "Look into its log.", pod.name, wait.container)
+        who = f"{wait.container}, which has to end well before {pod.title} starts," if pod.is_init(wait.container) else pod.title
+        told = f"{who} keeps ending{codes[0] if codes else ''} and waits before it is started again, after {restarts}"
+        advice = FETCHING if wait.container.startswith("fetch-") else "Look into its log."
+        return Diagnosis(sentence(told), advice, pod.name, wait.container)
     return None
 
 

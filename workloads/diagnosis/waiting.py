@@ -5,12 +5,18 @@ from decimal import Decimal
 
 from workloads import quantities
 from workloads.diagnosis import starting
-from workloads.diagnosis.events import about, newest
+from workloads.diagnosis.events import about, about_job, newest
 from workloads.diagnosis.result import Diagnosis, sentence
-from workloads.diagnosis.room import Amounts, NodeRoom, demand, selected, total_of
+from workloads.diagnosis.room import Amounts, NodeRoom, demand, matches, open_to, repels, total_of
 from workloads.observed import Object, PodView, holds, listed, own, part, plain, ranked, view
+from workloads.states import requested_pods
 
 AGAIN = "It starts by itself as soon as there is room."
+NOBODY_LOOKS = "If this lasts for more than a minute, the cluster's scheduler may be missing or down: ask its administrator."
+REFUSALS = ("FailedCreatePod", "FailedCreate", "FailedCreateService")
+"""Reasons of events about a job whose pods are refused."""
+INVALID = ("ValidationError", "MPIJobFailedValidation", "TrainJobResourcesCreationFailed", "ErrResourceExists")
+"""Those of operators that make nothing of a job, and tell it nowhere else."""
 
 Words = Callable[[Decimal], str]
 
@@ -32,10 +38,12 @@ def why_waiting(
     """
     if holds(job, "Failed", "Succeeded", "Complete", "Suspended"):
         return None
-    live = [pod for pod in own(job, pods) if part(pod, "status").get("phase") not in ("Succeeded", "Failed")]
-    live = [pod for pod in live if not part(pod, "metadata").get("deletionTimestamp")]
+    there = [pod for pod in own(job, pods) if not part(pod, "metadata").get("deletionTimestamp")]
+    live = [pod for pod in there if part(pod, "status").get("phase") not in ("Succeeded", "Failed")]
     if not live:
         return _without_pods(job, events)
+    if len(there) < requested_pods(job) and (refused := _refused(job, events, REFUSALS)):
+        return refused
     unplaced = [pod for pod in live if not part(pod, "spec").get("nodeName")]
     if unplaced:
         return _unplaced(unplaced, pod_group, queue, nodes, events, holders or {})
@@ -45,12 +53,17 @@ def why_waiting(
 def _without_pods(job: Object, events: Sequence[Object]) -> Diagnosis | None:
     if part(job, "status").get("succeeded") or part(job, "status").get("completionTime"):
         return None
-    refused = newest(about(events, str(part(job, "metadata").get("name") or "")), "FailedCreatePod", "FailedCreate", "FailedCreateService")
+    return _refused(job, events, (*REFUSALS, *INVALID)) or Diagnosis(
+        "Its pods have not been made yet.",
+        "If this lasts for more than a minute, the cluster's training operator may be missing or down: see the cluster's page.",
+    )
+
+
+def _refused(job: Object, events: Sequence[Object], reasons: Sequence[str]) -> Diagnosis | None:
+    """What the cluster has against the pods, by the events of the job, or of a batch Job that its operator made."""
+    refused = newest(about_job(events, job), *reasons)
     if refused is None:
-        return Diagnosis(
-            "Its pods have not been made yet.",
-            "If this lasts for more than a minute, the cluster's training operator may be missing or down: see the cluster's page.",
-        )
+        return None
     text = plain(refused.get("message") or refused.get("note"))
     if "exceeded quota" in text:
         advice = "The namespace has a quota of its own: ask for less, or ask the administrator of the cluster for more."
@@ -79,10 +92,22 @@ def _unplaced(
     grouping = newest(about(events, first.name), "PodGrouperWarning")
     if grouping is not None:
         return Diagnosis(sentence(f"The scheduler cannot make a group of its pods: {plain(grouping.get('message'))}"))
+    if told := _by_claim(pods, refusals):
+        return told
     # Where a pod asks for GPU memory the numbers do not tell whether it fits: the scheduler's own words do.
     counted = nodes and not any(view(pod).gpu_memory for pod in pods)
     told = _by_nodes(pods[0], needs, total, nodes, holders) if counted else None
     return told or _by_scheduler(refusals, first)
+
+
+def _by_claim(pods: Sequence[Object], refusals: Sequence[tuple[str, str]]) -> Diagnosis | None:
+    """A volume that is not there: before it is, no scheduler looks for room."""
+    told = [(message, "") for _, message in refusals] + [(each.reason, each.name) for each in map(view, pods)]
+    for message, name in told:
+        if "persistentvolumeclaim" in message.lower():
+            advice = "Check that the claim exists in the project's namespace, and that its storage class, or the default one, can make it."
+            return Diagnosis(sentence(f"It waits for a volume: {message}"), advice, pod=name)
+    return None
 
 
 def _refusals(pod_group: Object | None) -> list[tuple[str, str]]:
@@ -115,7 +140,7 @@ def _by_queue(reason: str, message: str, total: Amounts, queue: Object | None) -
             f"the quota is {quantities.plain(quota)}, of which {quantities.plain(used)} is in use"
         )
         advice = "Make it preemptible, ask for less, or ask an administrator for more quota."
-        return Diagnosis(sentence(told if gpu and used + total.gpus > quota else message), advice)
+        return Diagnosis(sentence(told if "quota" in gpu and used + total.gpus > quota else message), advice)
     if reason == "PreemptionDelayNotElapsed":
         return Diagnosis("It waits until it may take the place of other work.", "Nothing needs to be done: others are given time to end.")
     return None
@@ -129,10 +154,10 @@ def _by_nodes(
     pod: Object, needs: Sequence[Amounts], total: Amounts, nodes: Sequence[NodeRoom], holders: Mapping[str, Decimal]
 ) -> Diagnosis | None:
     """What the nodes lack; None when by these numbers the pods would fit."""
-    selector = part(pod, "spec", "nodeSelector")
-    usable = selected(nodes, selector)
+    spec = part(pod, "spec")
+    usable = open_to(nodes, spec)
     if not usable:
-        return _without_nodes(selector, nodes)
+        return _without_nodes(spec, [node for node in nodes if node.usable])
     offered, free = total_of(node.total for node in usable), total_of(node.free for node in usable)
     for attribute, show in _RESOURCES.items():
         need, has, left = (getattr(amounts, attribute) for amounts in (total, offered, free))
@@ -158,11 +183,35 @@ def _by_nodes(
     return None
 
 
-def _without_nodes(selector: Object, nodes: Sequence[NodeRoom]) -> Diagnosis:
-    if not (selector and selected(nodes, {})):
+def _without_nodes(spec: Object, usable: Sequence[NodeRoom]) -> Diagnosis:
+    if not usable:
         return Diagnosis("No node of the cluster is ready to take pods.", "Ask the administrator of the cluster.")
-    wanted = plain(", ".join(f"{key}={value}" for key, value in selector.items()), 200)
-    return Diagnosis(sentence(f"No node that can take pods has the label {wanted}"), "Choose another node type, or none.")
+    matching = [node for node in usable if matches(node, spec)]
+    if not matching:
+        return Diagnosis(
+            sentence(f"No node that can take pods has {_asked(spec)}"), "Choose another node type or other node pools, or none."
+        )
+    taints = [taint for node in matching if (taint := repels(node, spec))]
+    told = plain("; ".join(dict.fromkeys(map(_taint, taints))), 200)
+    return Diagnosis(
+        sentence(f"Every node where it could be keeps it away by a taint that it does not tolerate: {told}"),
+        "Add a toleration for it, or ask the administrator of the cluster whether those nodes are meant for you.",
+    )
+
+
+def _asked(spec: Object) -> str:
+    """The labels that a pod asks for, in words."""
+    wanted = [f"{key}={value}" for key, value in part(spec, "nodeSelector").items()]
+    required = part(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    for expression in (each for term in listed(required, "nodeSelectorTerms") for each in listed(term, "matchExpressions")):
+        values = expression.get("values")
+        wanted.append(f"{expression.get('key')} {expression.get('operator')} {', '.join(map(str, values or ()))}".strip())
+    return plain(f"the label {', '.join(wanted)}", 200)
+
+
+def _taint(taint: Object) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint.get('key')}{value}:{taint.get('effect')}"
 
 
 _RESOURCES: Mapping[str, Words] = {
@@ -203,5 +252,5 @@ def _together(need: Amounts) -> str:
 def _by_scheduler(refusals: Sequence[tuple[str, str]], pod: PodView) -> Diagnosis:
     text = next((message for _, message in refusals if message), "") or pod.reason
     if not text:
-        return Diagnosis("It is queued: the scheduler has not looked at its pods yet.", AGAIN)
+        return Diagnosis("It is queued: the scheduler has not looked at its pods yet.", NOBODY_LOOKS)
     return Diagnosis(sentence(f"The scheduler found no place for it: {text}"), AGAIN, pod=pod.name)

@@ -37,6 +37,11 @@ class Health:
             self._written = time.monotonic()
             self._rows.update(last_seen_at=timezone.now(), unreachable_since=None, trouble="")
 
+    def left(self, source: Source) -> None:
+        """Nothing more is asked of this source, so it is no sign of anything."""
+        self._up.discard(source.resource)
+        self._said.pop(source.resource, None)
+
     def lost(self, source: Source, error: KubeError, since: datetime) -> None:
         """The cluster does not answer once none of its sources is up. A refusal is an answer."""
         if self._said.get(source.resource) != error.message:

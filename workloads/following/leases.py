@@ -15,6 +15,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from clusters.models import Cluster
+from console import alive
 from console.encryption import Unreadable
 from workloads.following.cluster import Following
 
@@ -52,6 +53,7 @@ class Follower:
         try:
             while not stop.is_set():
                 self.tick()
+                alive.show()
                 stop.wait(TICK)
         finally:
             self._release(list(self._held))
@@ -60,7 +62,7 @@ class Follower:
     def tick(self) -> None:
         """Renew what is held, take what is free, and let go of what is gone or has other credentials now."""
         try:
-            rows = set(Cluster.objects.values_list("pk", flat=True))
+            rows = set(Cluster.objects.in_use().values_list("pk", flat=True))
             for cluster_id in rows:
                 self._look_after(cluster_id)
         except (DatabaseError, InterfaceError) as error:
@@ -73,15 +75,15 @@ class Follower:
 
     def _look_after(self, cluster_id: uuid.UUID) -> None:
         try:
-            kubeconfig = Cluster.objects.filter(pk=cluster_id).values_list("kubeconfig", flat=True).first()
+            row = Cluster.objects.only("kubeconfig", "capabilities").filter(pk=cluster_id).first()
         except Unreadable as error:
             log.error("cluster %s cannot be followed: %s", cluster_id, error)
-            kubeconfig = None
+            row = None
         held = self._held.get(cluster_id)
-        if kubeconfig is None:
+        if row is None:
             self._end([cluster_id])
             return
-        if held is not None and held.kubeconfig != kubeconfig:
+        if held is not None and held.kubeconfig != row.kubeconfig:
             self._end([cluster_id])
             held = None
         if not self._lease(cluster_id):
@@ -89,9 +91,10 @@ class Follower:
             return
         if held is not None:
             held.renewed = time.monotonic()
+            held.following.can(row.can)
             return
         log.info("following cluster %s", cluster_id)
-        self._held[cluster_id] = _Held(kubeconfig, Following(cluster_id))
+        self._held[cluster_id] = _Held(row.kubeconfig, Following(cluster_id, row.can))
         self._held[cluster_id].following.start()
 
     def _lease(self, cluster_id: uuid.UUID) -> bool:

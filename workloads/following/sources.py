@@ -2,24 +2,31 @@
 
 import logging
 import threading
+import time
+import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import cast
 
-import msgspec
 from django.utils import timezone
 
+from clusters.capabilities import Capabilities
 from clusters.kube import watch
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError
 from clusters.kube.frames import OBJECT, Unreadable
-from clusters.kube.resources import EVENTS, JOBS, PODGROUPS, PODS, PYTORCHJOBS, Resource
+from clusters.kube.resources import EVENTS, PODGROUPS, PODS, Resource
+from workloads import journal
+from workloads.jobkinds import job_resources, serves
 from workloads.journal import Kind, Seen
 from workloads.manifests import selector
-from workloads.observed import Object, slim
+from workloads.observed import Object
+from workloads.slimming import SLIMMING
 
 log = logging.getLogger(__name__)
+
+HEARD_EVERY = 1.0
+"""Seconds between two signs of life, at least: each change is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +40,31 @@ class Source:
     slims: bool = True
 
 
-SOURCES: Sequence[Source] = (
-    Source("job", PYTORCHJOBS, selector(), of="PyTorchJob"),
-    Source("job", JOBS, selector(), of="Job"),
-    Source("pod", PODS, selector()),
-    Source("podgroup", PODGROUPS),
-    Source("event", EVENTS, slims=False),
-)
+def sources(can: Capabilities) -> Sequence[Source]:
+    """What is to be followed of a cluster that can do this. Jobs come before their pods."""
+    jobs = [Source("job", resource, selector(), of=kind) for kind, resource in job_resources(can)]
+    groups = [Source("podgroup", PODGROUPS)] if serves(can, PODGROUPS) else []
+    return [*jobs, *groups, Source("pod", PODS, selector()), Source("event", EVENTS, slims=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """Some of the objects of a source's listing; with `first` what came before it of that listing does not count."""
+
+    source: Source
+    listing: journal.Listing
+    objects: Sequence[Object]
+    first: bool
+    done: threading.Event = field(default_factory=threading.Event)
+    """Set when they are written: whoever has told them tells no more until then, so that few are in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A complete listing of a source."""
+    """A listing of a source is complete: nothing else was there when it was asked for, or at its version."""
 
     source: Source
-    objects: Sequence[Object]
+    listing: journal.Listing
     began: datetime
     version: str
 
@@ -68,36 +85,53 @@ class Lost:
     since: datetime
 
 
-Item = Seen | Listed | Heard | Lost
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A source is not followed any more."""
+
+    source: Source
 
 
-class _Slimming:
-    """Decodes objects to what is kept of them, so that a listing of many thousands takes little memory."""
-
-    def decode(self, raw: msgspec.Raw | bytes) -> Object:
-        return slim(OBJECT.decode(raw))
+Item = Seen | Some | Listed | Heard | Lost | Left
 
 
-SLIMMING = cast("msgspec.json.Decoder[Object]", _Slimming())
-
-
-def items(source: Source, client: Client, stop: threading.Event) -> Iterator[Item]:
-    """What a source tells, until `stop`. After each sign of life comes Heard. Raises Unauthorized."""
+def items(
+    cluster_id: uuid.UUID, source: Source, client: Client, stop: threading.Event, patience: watch.Patience | None = None
+) -> Iterator[Item]:
+    """What a source of a cluster tells, until `stop`. While there are signs of life Heard comes now and then. Raises Unauthorized."""
     decoder = SLIMMING if source.slims else OBJECT
     began = timezone.now()
-    for item in watch.follow(client, source.resource, stop=stop, labels=source.labels, decoder=decoder):
+    of = (source.of,) if source.of else ()
+    listing = journal.Listing(cluster_id, source.kind, before=())
+    heard = -HEARD_EVERY
+    told = watch.follow(client, source.resource, stop=stop, labels=source.labels, decoder=decoder, patience=patience, parts=True)
+    for item in told:
         match item:
+            case watch.Asking():
+                began, listing = timezone.now(), journal.Listing(cluster_id, source.kind, of)
+                continue
+            case watch.Part():
+                yield Some(source, listing, [*(_named(each, source) for each in item.items), *map(_stub, item.unreadable)], item.first)
             case watch.Listing():
-                yield Listed(source, [*item.items, *map(_stub, item.unreadable)], began, item.version)
+                yield Listed(source, listing, began, item.version)
             case watch.Change():
-                yield Seen(source.kind, item.object, gone=item.type == "DELETED")
+                yield Seen(source.kind, _named(item.object, source), gone=item.type == "DELETED")
             case watch.Lost():
+                heard = -HEARD_EVERY
                 yield Lost(source, item.error, item.since)
+                continue
             case Unreadable():
                 log.warning("%s %s/%s is left out: %s", source.resource.plural, item.namespace, item.name, item.why)
-        if not isinstance(item, watch.Lost):
+        if time.monotonic() - heard >= HEARD_EVERY:
+            heard = time.monotonic()
             yield Heard(source)
-        began = timezone.now()
+
+
+def _named(obj: Object, source: Source) -> Object:
+    """The items of a list may not say what they are, and of a job a status depends on it."""
+    if source.of and "kind" not in obj:
+        obj |= {"kind": source.of, "apiVersion": source.resource.api_version}
+    return obj
 
 
 def _stub(unread: Unreadable) -> Object:

@@ -1,28 +1,76 @@
 """A workload's Spec as a draft: every step as if it had been typed."""
 
-from dataclasses import fields, replace
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from django.db.models import QuerySet
+
 from console.typed import Typed
-from environments.models import ComputeResource, Environment
+from environments.models import Asset, ComputeResource, DataSource, Environment, Template
 from projects.models import Project
 from workloads import asset_rules
 from workloads.forms import setup as setup_step
 from workloads.forms import start as start_step
+from workloads.forms import templating
 from workloads.forms.master import DIFFERS
-from workloads.forms.pods import typed_setup
-from workloads.forms.setup import CUSTOM
-from workloads.specs import INHERITED, UNCHANGED, Preemptibility, Spec
+from workloads.forms.pods import typed_environment, typed_setup
+from workloads.forms.setup import CUSTOM, OWN
+from workloads.forms.sources import CHOSEN, typed_sources
+from workloads.models import UsedAsset
+from workloads.specs import INHERITED, UNCHANGED, Compute, Preemptibility, Spec
+from workloads.specs import Environment as SpecEnvironment
 
 
-def draft_of(
-    spec: Spec, *, project: Project | None, name: str, environments: list[Environment], resources: list[ComputeResource]
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Assets:
+    """What is for use where the copy is to be launched."""
+
+    environments: Sequence[Environment] = ()
+    resources: Sequence[ComputeResource] = ()
+    sources: Sequence[DataSource] = ()
+    templates: QuerySet[Template] | None = None
+
+
+NONE = Assets()
+
+
+def copied(
+    spec: Spec, *, project: Project | None, name: str, assets: Assets, used: Sequence[UsedAsset]
+) -> tuple[dict[str, Any], Sequence[str]]:
+    """A Draft's data, and what to tell of it: the assets of the workload are chosen again where they still give what it was made of."""
+    data = draft_of(spec, project=project, name=name, assets=assets, used={row.asset for row in used})
+    setup = data["setup"]
+    chosen = {*setup["environment_choice"], *setup["compute_choice"], *setup.get(CHOSEN, [])}
+    there = {str(each.pk): each for each in (*assets.environments, *assets.resources, *assets.sources)}
+    notes = []
+    for row in used:
+        asset = there.get(str(row.asset))
+        if row.kind in _NOUNS and str(row.asset) not in chosen:
+            what = "has changed since" if asset else "is not for use here any more"
+            notes.append(f"The {_NOUNS[row.kind]} {row.name} {what}: what it gave stands in the form as own values.")
+    return data | _template(used, assets), notes
+
+
+_NOUNS = {"environment": "environment", "compute": "compute resource", "data-source": "data source"}
+
+
+def _template(used: Sequence[UsedAsset], assets: Assets) -> dict[str, Any]:
+    """Its template as well, while it is as it was: a newer one could lock what the workload has otherwise."""
+    row = next((each for each in used if each.kind == "template"), None)
+    if row is None or assets.templates is None:
+        return {}
+    found = assets.templates.filter(pk=row.asset, version=row.version).first()
+    return {} if found is None else {templating.APPLIED: templating.stored(found)}
+
+
+def draft_of(spec: Spec, *, project: Project | None, name: str, assets: Assets = NONE, used: Collection[uuid.UUID] = ()) -> dict[str, Any]:
     """A Draft's data. `project` is where the copy is to be launched, and `name` what it is to be called there.
 
-    An asset is chosen where its values are the spec's; else the values stand in the form as own ones.
+    An asset is chosen where it gives the spec's values, one of the `used` rather than another; else they stand in the form as own ones.
     """
-    data: dict[str, Any] = {"start": _start(spec, project, name), "setup": _setup(spec, environments, resources)}
+    data: dict[str, Any] = {"start": _start(spec, project, name), "setup": _setup(spec, assets, used)}
     if spec.has_master and spec.master != UNCHANGED:
         changed = [field.name for field in fields(spec.master) if getattr(spec.master, field.name) is not INHERITED]
         data["master"] = typed_setup(spec.master_setup) | {DIFFERS: changed}
@@ -36,32 +84,50 @@ def _start(spec: Spec, project: Project | None, name: str) -> Typed:
     return typed | {key: [value] for key, value in chosen.items()}
 
 
-def _setup(spec: Spec, environments: list[Environment], resources: list[ComputeResource]) -> Typed:
-    setup = spec.setup
-    typed = setup_step.defaults() | typed_setup(setup)
-    # What people made comes before what is built in: of two alike, theirs is the one they chose.
-    same = next((each for each in sorted(environments, key=lambda each: each.is_built_in) if _fits(spec, each)), None)
-    if same is not None:
-        own = ("image", "pull_policy", "command", "args", "working_dir")
-        typed = {key: value for key, value in typed.items() if key not in own and not key.startswith("variables-")}
+def _setup(spec: Spec, assets: Assets, used: Collection[uuid.UUID]) -> Typed:
+    def first(asset: Asset) -> tuple[bool, bool]:
+        # What people made comes before what is built in: of two alike, theirs is the one they chose.
+        return asset.pk not in used, asset.is_built_in
+
+    sources, volumes = typed_sources(spec.setup.volumes, sorted(assets.sources, key=first))
+    setup = replace(spec.setup, volumes=volumes)
+    typed = setup_step.defaults() | typed_setup(setup) | sources
+    fitting = ((each, _own(spec, each, each.pk in used)) for each in sorted(assets.environments, key=first))
+    same, own = next(((each, own) for each, own in fitting if own is not None), (None, None))
+    if own is not None:
+        typed = {name: value for name, value in typed.items() if name not in OWN and not name.startswith("variables-")}
+        typed |= typed_environment(own)
     bare = replace(setup.compute, extended=())
-    size = next((each for each in resources if asset_rules.compute_of(vars(each)) == bare), None)
+    size = next((each for each in sorted(assets.resources, key=first) if _gives(each, bare)), None)
     typed["environment_choice"] = [str(same.pk) if same else CUSTOM]
     typed["compute_choice"] = [str(size.pk) if size else CUSTOM]
     numbers: dict[str, Any] = {"workers": spec.workers, "runs": spec.runs, "parallelism": spec.parallelism}
-    if spec.elastic is not None:
-        numbers |= {"min_workers": spec.elastic.min_workers, "max_workers": spec.elastic.max_workers}
+    numbers |= {"parameter_servers": spec.parameter_servers or "", "slots": spec.mpi.slots}
+    numbers |= {"launcher": spec.mpi.launcher.value, "ssh_path": spec.mpi.ssh_path}
+    if (elastic := spec.elastic) is not None:
+        numbers |= {"min_workers": elastic.min_workers, "max_workers": elastic.max_workers}
+        numbers |= {"max_restarts": "" if elastic.max_restarts is None else elastic.max_restarts}
     return typed | _lifecycle(spec) | {key: [str(value)] for key, value in numbers.items()}
 
 
-def _fits(spec: Spec, asset: Environment) -> bool:
-    if asset.architecture != spec.architecture.value:
-        return False
+def _own(spec: Spec, asset: Environment, was_used: bool) -> SpecEnvironment | None:
+    """What to type beside this environment for the spec's; None where it cannot be had of it, or nobody chose it and it is another."""
+    if asset.architecture != spec.architecture.value or asset.framework not in ("", spec.framework.value if spec.framework else ""):
+        return None
     wanted = spec.setup.environment
     chosen = asset_rules.environment_of(vars(asset))
-    return all(
-        getattr(chosen, name) == getattr(wanted, name) for name in ("image", "pull_policy", "command", "args", "variables", "working_dir")
-    )
+    changed = {name: getattr(wanted, name) for name in OWN if getattr(wanted, name) != getattr(chosen, name)}
+    mine = tuple(each for each in wanted.variables if each not in chosen.variables)
+    if (changed or mine) and not was_used:
+        return None
+    own = SpecEnvironment(**({"image": ""} | changed), variables=mine, pull_secrets=wanted.pull_secrets)
+    return own if setup_step.with_own(chosen, own) == wanted else None
+
+
+def _gives(asset: ComputeResource, bare: Compute) -> bool:
+    """Whether it gives this. Shared memory can be ticked for one workload."""
+    given = asset_rules.compute_of(vars(asset))
+    return replace(given, large_shm=given.large_shm or bare.large_shm) == bare
 
 
 def _lifecycle(spec: Spec) -> Typed:

@@ -1,26 +1,41 @@
 """A draft as the steps of the wizard: what was typed into each, the Spec that they make together, and which step a problem belongs to."""
 
+import uuid
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from clusters.capabilities import UNKNOWN, Capabilities
 from console.typed import Typed, TypedForm
-from environments.models import ComputeResource, Environment
-from projects.access import Action, actionable
+from environments.models import ComputeResource, Credential, DataSource, Environment, Template
+from projects.access import actionable
 from projects.models import Project, User
-from workloads import journal
+from projects.permissions import Entity, Verb
+from workloads import journal, placing
+from workloads.asset_uses import TEMPLATE, Used, credentials_of, used
+from workloads.forms import locks, policed
 from workloads.forms import setup as setup_step
 from workloads.forms import start as start_step
+from workloads.forms.counts import SPECIAL
+from workloads.forms.credentials import Shared, shared
+from workloads.forms.inwords import kind_in_words
 from workloads.forms.master import MasterForm
 from workloads.forms.setup import SetupForm
+from workloads.forms.sources import CHOSEN
 from workloads.forms.start import StartForm
+from workloads.forms.templating import MAKING, Applied, Missing, form_of, missing
+from workloads.manifests import refusals
 from workloads.models import Workload
-from workloads.specs import UNCHANGED, Architecture, Configuration, Problem, Setup, Spec, problems
+from workloads.policies import InForce, in_force
+from workloads.policing import NOTHING, Merged, completed
+from workloads.specs import PLAIN_MPI, UNCHANGED, Architecture, Configuration, Framework, Problem, Setup, Spec, problems
 from workloads.specs import Environment as SpecEnvironment
 
 MOST_CARDS = 500
 """Assets that one page offers."""
+UNNAMED = "template"
+"""The name of the workload that a template is judged as."""
 
 
 class Step(StrEnum):
@@ -38,6 +53,11 @@ _PLACES = {
     "elastic": "min_workers",
     "elastic.min_workers": "min_workers",
     "elastic.max_workers": "max_workers",
+    "elastic.max_restarts": "max_restarts",
+    "mpi": "slots",
+    "mpi.slots": "slots",
+    "mpi.launcher": "launcher",
+    "mpi.ssh_path": "ssh_path",
     "namespace": "project",
     "queue": "project",
 }
@@ -52,6 +72,11 @@ def step_of(field: str) -> Step:
     return Step.START if field in _START else Step.SETUP
 
 
+def with_special(typed: Typed, before: Typed) -> Typed:
+    """What was typed into the setup, with what was typed before into fields that the workload chosen now does not have."""
+    return {name: values for name, values in before.items() if name in SPECIAL} | typed
+
+
 class Filling:
     """What is in a draft, for the one who fills it in. Forms are quiet until `judge` makes them speak."""
 
@@ -63,37 +88,122 @@ class Filling:
         """A name to offer instead of one that is taken."""
 
     def typed(self, step: Step) -> Typed:
-        """What was typed into a step; its defaults where nothing was."""
+        """What was typed into a step, its defaults where nothing was; and of what a policy or its template locks, the values there."""
+        typed, template = self._typed(step), self.template
+        if template is not None:
+            keep = {Step.START: locks.in_start, Step.SETUP: locks.in_setup, Step.MASTER: locks.in_master}[step]
+            typed = keep(typed, template.typed(step), template.locked if step is Step.START else self.locked)
+        # A policy goes before a template, which may be older.
+        return policed.kept(typed, self.merged) if step is Step.SETUP else typed
+
+    def _typed(self, step: Step) -> Typed:
         if step in self.data:
             stored: Typed = self.data[step]
             return stored
         if step is Step.START:
             last = Workload.objects.filter(submitted_by=self.user).order_by("-created_at").values_list("project_id", flat=True).first()
             return start_step.defaults(self.projects, last)
-        return setup_step.defaults() if step is Step.SETUP else {}
+        return setup_step.defaults() | setup_step.preselected(self.project) | policed.prefilled(self.merged) if step is Step.SETUP else {}
+
+    @cached_property
+    def _policies(self) -> InForce | None:
+        """Those of the chosen project. A template is judged where it is used."""
+        return in_force(self.project) if self.project and self.making is None else None
+
+    @cached_property
+    def merged(self) -> Merged:
+        """What policies want of the chosen kind of workload."""
+        return self._policies.merged(self.start.chosen_architecture) if self._policies else NOTHING
+
+    @cached_property
+    def template(self) -> Applied | None:
+        """The template that was filled in."""
+        return Applied.read(self.data)
+
+    @property
+    def making(self) -> Mapping[str, Any] | None:
+        """What is known of the template that the draft is to become; None where it becomes a workload."""
+        return self.data.get(MAKING)
 
     @cached_property
     def projects(self) -> Sequence[Project]:
-        """Where the user may launch."""
-        return list(actionable(self.user, Action.SUBMIT).select_related("cluster").order_by("name"))
+        """Where the user may launch; for a template, where they may look at what it is made of."""
+        making = self.making is not None
+        found = Project.objects.visible_to(self.user) if making else actionable(self.user, Verb.CREATE, Entity.WORKLOADS)
+        return list(found.select_related("cluster").order_by("name"))
 
     @cached_property
     def start(self) -> StartForm:
-        return StartForm(self.typed(Step.START), projects=self.projects)
+        form = StartForm(self.typed(Step.START), projects=self.projects, templates=self._templates, is_template=self.making is not None)
+        if self.template is not None:
+            locks.mark(form, self.template.locked, self.template.note)
+        return form
+
+    @cached_property
+    def _templates(self) -> Sequence[Template]:
+        """Those for use in the project that is chosen."""
+        chosen = (self.typed(Step.START).get("project") or [""])[-1]
+        project = next((each for each in self.projects if str(each.pk) == chosen), None)
+        if project is None or self.making is not None:
+            return []
+        return list(Template.objects.within(project).with_scope().order_by("name", "id")[:MOST_CARDS])
 
     @property
     def project(self) -> Project | None:
         return self.start.chosen_project
 
     @cached_property
+    def missing(self) -> Sequence[Missing]:
+        """What the template chooses and nobody can: it has to be chosen anew."""
+        if self.template is None or self.project is None:
+            return []
+        there = {"environment_choice": self._environments, "compute_choice": self._resources, CHOSEN: self._sources}
+        return missing(self.template, {key: {str(each.pk) for each in rows} for key, rows in there.items()}, self.project)
+
+    @cached_property
+    def locked(self) -> Sequence[str]:
+        """What the template locks. A choice that cannot be had is open."""
+        gone = {each.key for each in self.missing}
+        return [key for key in self.template.locked if key not in gone] if self.template else []
+
+    @cached_property
     def setup(self) -> SetupForm:
+        form = self._setup()
+        policed.judge_cards(self._environments, self._resources, self.merged)
+        policed.mark(form, self.merged)
+        if self.template is not None:
+            locks.mark(form, self.locked, self.template.note)
+        return form
+
+    def _setup(self) -> SetupForm:
         return SetupForm(
             self.typed(Step.SETUP),
-            environments=self._environments(),
-            resources=list(self._assets(ComputeResource)[:MOST_CARDS]),
-            distributed=self.is_distributed,
+            environments=self._environments,
+            resources=self._resources,
+            sources=self._sources,
+            credentials=self._credentials,
+            framework=self.start.chosen_framework,
+            configuration=self.start.chosen_configuration,
+            storage_classes=self._storage_classes,
         )
 
+    @property
+    def _storage_classes(self) -> Sequence[str]:
+        return [each.name for each in self.project.cluster.found.storage_classes] if self.project else []
+
+    @cached_property
+    def _resources(self) -> Sequence[ComputeResource]:
+        return list(self._assets(ComputeResource)[:MOST_CARDS])
+
+    @cached_property
+    def _sources(self) -> Sequence[DataSource]:
+        return list(self._assets(DataSource).select_related("credential").defer("credential__secret")[:MOST_CARDS])
+
+    @cached_property
+    def _credentials(self) -> Sequence[Shared]:
+        return shared(self._assets(Credential).defer("secret")[:MOST_CARDS])
+
+    @cached_property
     def _environments(self) -> Sequence[Environment]:
         fitting = self._assets(Environment).filter(architecture=self.start.chosen_architecture.value)
         if self.start.chosen_framework is not None:
@@ -101,14 +211,45 @@ class Filling:
         return list(fitting[:MOST_CARDS])
 
     def _assets(self, model: Any) -> Any:
-        """Everybody's and the chosen project's."""
-        chosen = [self.project.pk] if self.project else []
-        rows = model.objects.visible_to(self.user).select_related("project").order_by("name", "id")
-        return rows.filter(project=None) | rows.filter(project__in=chosen)
+        """Those that are for use in the chosen project: who may launch there may use them."""
+        rows = model.objects.with_scope().order_by("name", "id")
+        if self.project is None:
+            return rows.none()
+        return rows.within(self.project) if self.making is None else rows.within(self.project).visible_to(self.user)
 
     @cached_property
     def master(self) -> MasterForm:
-        return MasterForm(self.typed(Step.MASTER), self.setup.setup)
+        workers, classes = self.setup.setup, self._storage_classes
+        form = MasterForm(self.typed(Step.MASTER), workers, storage_classes=classes, credentials=self._credentials)
+        policed.mark(form, self.merged, locks=False)
+        if self.template is not None:
+            form.lock(locks.of_master(self.locked), self.template.note)
+        return form
+
+    @property
+    def used(self) -> Sequence[Used]:
+        """The assets that were chosen, as they are now, and the template that was filled in."""
+        form = self.setup
+        environment = form.environments.get(form.read("environment_choice", ""))
+        size = form.resources.get(form.read("compute_choice", ""))
+        found = [used(each) for each in (environment, size, *form.chosen_sources) if each is not None]
+        if self.template is not None:
+            found.append(Used(TEMPLATE, uuid.UUID(self.template.id), self.template.name, self.template.version))
+        return found
+
+    @property
+    def form_of_template(self) -> dict[str, Any]:
+        """What a template of this draft keeps."""
+        assert self.project is not None
+        named = [each for each in (*self.used, *credentials_of(self.spec(), self.project)) if each.kind != TEMPLATE]
+        names = {str(each.asset): each.name for each in named}
+        master = self.typed(Step.MASTER) if self.has_master else {}
+        return form_of(self.typed(Step.START), self.typed(Step.SETUP), master, names)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the chosen project's cluster can do."""
+        return self.project.cluster.can if self.project else UNKNOWN
 
     @property
     def is_distributed(self) -> bool:
@@ -122,6 +263,32 @@ class Filling:
     def steps(self) -> list[Step]:
         return [step for step in Step if step is not Step.MASTER or self.has_master]
 
+    @property
+    def leader(self) -> str:
+        """What the chosen framework calls its master."""
+        framework = self.start.chosen_framework
+        return framework.master if framework else "master"
+
+    @property
+    def about_rank_0(self) -> str:
+        """What volumes that rank 0 alone may write to mean for the chosen framework; "" where there are no ranks."""
+        framework = self.start.chosen_framework
+        if framework is None:
+            return ""
+        if framework in (Framework.MPI, Framework.JAX):
+            return f"“Writable by rank 0 only” cannot be had with {framework.label}, whose workers are all alike."
+        first = self.leader if self.has_master else "first worker"
+        return f"With “Writable by rank 0 only” the {first} writes and every other pod reads: none overwrites another's files."
+
+    @property
+    def words_of_kind(self) -> str:
+        """The kind of workload that is chosen: "Distributed, PyTorch, Workers only"."""
+        return kind_in_words(self.start.chosen_architecture, self.start.chosen_framework, self.start.chosen_configuration)
+
+    def label(self, step: Step) -> str:
+        """The step's name, with the framework's own word."""
+        return self.leader.capitalize() if step is Step.MASTER else step.label
+
     def form(self, step: Step) -> TypedForm:
         forms: dict[Step, TypedForm] = {Step.START: self.start, Step.SETUP: self.setup, Step.MASTER: self.master}
         return forms[step]
@@ -129,8 +296,8 @@ class Filling:
     def spec(self, *, until: Step = Step.REVIEW) -> Spec:
         """What the steps before `until`, and it, make; values that could not be read are left at their defaults."""
         start, project = self.start, self.project
-        head = {
-            "name": start.read("name", ""),
+        head: dict[str, Any] = {
+            "name": start.read("name", "") if self.making is None else UNNAMED,
             "project": project.name if project else "none",
             "namespace": project.namespace if project else "none",
             "queue": project.queue if project else "none",
@@ -142,16 +309,19 @@ class Filling:
             return Spec(**head, setup=Setup(SpecEnvironment(setup_step.NOT_CHOSEN)))
         setup = self.setup
         changes = self.master.changes if self.has_master and until is not Step.SETUP else UNCHANGED
-        return Spec(
+        spec = Spec(
             **head,
             setup=setup.setup,
             workers=setup.read("workers", 1),
             elastic=setup.elastic if self.is_distributed else None,
+            parameter_servers=setup.read("parameter_servers", 0),
+            mpi=setup.mpi if "slots" in setup.fields else PLAIN_MPI,
             runs=setup.read("runs", 1),
             parallelism=setup.read("parallelism", 1),
             lifecycle=setup.lifecycle,
             master=changes,
         )
+        return completed(spec, self.merged) if until is Step.REVIEW else spec
 
     def judge(self, step: Step) -> bool:
         """Whether nothing is wrong with a step (before review); what is, stands beside its field from now on."""
@@ -161,10 +331,30 @@ class Filling:
             for problem in problems(self.spec(until=step)):
                 if step_of(problem.field) is step:
                     self.blame(problem)
+            self._held(step)
             if step is Step.START and not form.is_wrong:
                 self._check_name()
             self._judged[step] = not self._is_wrong(form)
         return self._judged[step]
+
+    def _held(self, step: Step) -> None:
+        """Put what policies do not allow of a step beside its fields."""
+        form = None if step is Step.START else self.setup
+        for field, text in policed.issues(self.spec(until=step), self.merged, form):
+            if step_of(field) is step:
+                self.blame(Problem(field, text))
+
+    def refused(self, step: Step) -> bool:
+        """Whether the chosen cluster cannot do what a step asks for in which nothing else is wrong: that stands beside its field then."""
+        spec = self.spec(until=step)
+        found = [] if problems(spec) else [each for each in self._refusals(spec) if step_of(each.field) is step]
+        for problem in found:
+            self.blame(problem)
+        return bool(found)
+
+    def _refusals(self, spec: Spec) -> Sequence[Problem]:
+        placed = placing.problems(spec, self.project) if self.project else ()
+        return [*refusals(spec, self.capabilities), *placed]
 
     def hush(self, step: Step) -> None:
         """Show a step without its errors again."""
@@ -198,6 +388,8 @@ class Filling:
             self.free_name = journal.free_name(self.project, self.start.read("name", "") or self.typed(Step.START)["name"][0])
 
     def _check_name(self) -> None:
+        if self.making is not None:
+            return
         name, project = self.start.read("name"), self.project
         if project and Workload.objects.filter(project=project, name=name, released_at=None).exists():
             self.name_taken(f"The name {name} is taken in project {project.name}. Choose another.")

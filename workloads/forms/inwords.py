@@ -3,7 +3,7 @@
 from typing import Any
 
 from workloads import quantities
-from workloads.specs import Compute, Gpus, Security, Variable, Volume, join_words
+from workloads.specs import Access, Architecture, Compute, Configuration, Framework, Gpus, Security, Topology, Variable, Volume, join_words
 
 
 def in_words(value: Any) -> str:
@@ -17,10 +17,28 @@ def in_words(value: Any) -> str:
             return gpus_in_words(value)
         case Security():
             return "as the image and the cluster have it" if value == Security() else "changed"
+        case Topology():
+            return f"{value.key}, {'required' if value.required else 'preferred'}"
         case tuple():
             return ", ".join(map(_item, value)) if not isinstance(value[0], str) else join_words(value)
         case _:
             return str(getattr(value, "value", value))
+
+
+def configuration_in_words(configuration: Configuration, framework: Framework | None) -> str:
+    """With the framework's own word for its one-of-a-kind pod: "Workers & chief"."""
+    if configuration is Configuration.WORKERS_ONLY or framework is None:
+        return configuration.label
+    return f"Workers & {framework.master}"
+
+
+def kind_in_words(architecture: Architecture, framework: Framework | None, configuration: Configuration | None) -> str:
+    """The kind of a workload; a framework that has but one configuration need not say it."""
+    if architecture is not Architecture.DISTRIBUTED or framework is None:
+        return architecture.label
+    both = configuration is not None and len(framework.configurations) > 1
+    shape = configuration_in_words(configuration, framework) if both and configuration else ""
+    return ", ".join(filter(None, (architecture.label, framework.label, shape)))
 
 
 def gpus_in_words(gpus: Gpus) -> str:
@@ -41,9 +59,15 @@ def compute_in_words(compute: Compute) -> str:
     return ", ".join(parts)
 
 
+def volume_in_words(volume: Volume) -> str:
+    """ "Git repository at /code, writable by rank 0 only"."""
+    written = {Access.READ_ONLY: ", read-only", Access.RANK_0_WRITES: ", writable by rank 0 only"}
+    return f"{volume.noun} at {volume.path}{written.get(volume.access, '')}"
+
+
 def _item(item: Any) -> str:
     if isinstance(item, Variable):
         return item.name
     if isinstance(item, Volume):
-        return f"{item.noun} at {item.path}"
+        return volume_in_words(item)
     return str(getattr(item, "key", "") or getattr(item, "resource", "") or "every taint")

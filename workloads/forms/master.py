@@ -1,6 +1,6 @@
 """The master step: the master is set up as the workers are, except in what is changed here, field by field."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ from django import forms
 from django.forms import BoundField
 
 from console.typed import Rows, Typed
+from workloads.forms.credentials import Shared
 from workloads.forms.inwords import in_words
 from workloads.forms.pods import GPUS, ROWS, SECURITY, PodForm, typed_setup
 from workloads.specs import MasterChanges, Setup
@@ -31,6 +32,8 @@ _TITLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "volumes": ("Data & storage", ()),
     "tolerations": ("Tolerations", ()),
     "node_type": ("Node type", ("node_type",)),
+    "node_pools": ("Node pools", ("node_pools",)),
+    "topology": ("Topology", ("topology_key", "topology_required")),
     "annotations": ("Annotations", ()),
     "labels": ("Labels", ()),
     "security": ("Security", SECURITY),
@@ -39,7 +42,7 @@ SECTIONS = {
     "Environment": ("image", "command", "args", "variables", "working_dir", "pull_policy", "pull_secrets", "security"),
     "Compute resource": ("gpus", "cpu_request", "cpu_limit", "memory_request", "memory_limit", "large_shm", "extended"),
     "Data & storage": ("volumes",),
-    "General": ("node_type", "tolerations", "annotations", "labels"),
+    "General": ("node_type", "node_pools", "topology", "tolerations", "annotations", "labels"),
 }
 
 
@@ -53,6 +56,8 @@ class Group:
     differs: bool
     fields: list[BoundField]
     rows: Rows[Any] | None
+    note: str
+    """Why it cannot be changed; "" where it can."""
 
 
 class MasterForm(PodForm):
@@ -60,10 +65,25 @@ class MasterForm(PodForm):
 
     differs = forms.MultipleChoiceField(choices=[(key, title) for key, (title, _) in _TITLES.items()], required=False)
 
-    def __init__(self, data: Typed, workers: Setup, *, quiet: bool = True) -> None:
+    def __init__(
+        self,
+        data: Typed,
+        workers: Setup,
+        *,
+        storage_classes: Sequence[str] = (),
+        credentials: Sequence[Shared] = (),
+        quiet: bool = True,
+    ) -> None:
         self.changed = [key for key in data.get(DIFFERS, []) if key in _TITLES]
-        super().__init__(_with_inherited(data, workers, self.changed), quiet=quiet)
+        typed = _with_inherited(data, workers, self.changed)
+        super().__init__(typed, storage_classes=storage_classes, credentials=credentials, quiet=quiet)
         self.workers = workers
+        self._locked: Collection[str] = ()
+        self._note = ""
+
+    def lock(self, keys: Collection[str], note: str) -> None:
+        """These cannot be changed, for the reason that the note says."""
+        self._locked, self._note = keys, note
 
     @property
     def changes(self) -> MasterChanges:
@@ -77,7 +97,7 @@ class MasterForm(PodForm):
         for whole in (self.environment, self.compute):
             if hasattr(whole, key):
                 return getattr(whole, key)
-        return self.security if key == "security" else self.read(key, "")
+        return getattr(self, key) if key in ("security", "topology") else self.read(key, "")
 
     @property
     def sections(self) -> list[tuple[str, list[Group]]]:
@@ -92,7 +112,13 @@ class MasterForm(PodForm):
             key in self.changed,
             [self[name] for name in names],
             self.rows.get(key),
+            self._note if key in self._locked else "",
         )
+
+
+def differences_of(key: str) -> tuple[tuple[str, ...], str]:
+    """The fields of one thing in which the master can differ, and how the names of its rows' fields begin: "" where it has no rows."""
+    return _TITLES[key][1], f"{key}-" if key in ROWS else ""
 
 
 def inherited(workers: Setup, key: str) -> Any:

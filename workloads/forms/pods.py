@@ -1,6 +1,7 @@
 """Everything about one kind of pod as a form: the workers' setup and the master's changes are both made of it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -9,7 +10,8 @@ from console.typed import Rows, Typed, as_rows
 from environments.forms import ComputeFields, typed_compute, words
 from workloads import asset_rules
 from workloads.forms import rows
-from workloads.specs import BadWords, Compute, Environment, PullPolicy, Seccomp, Security, Setup, join_words, split_words
+from workloads.forms.credentials import Shared
+from workloads.specs import BadWords, Compute, Environment, PullPolicy, Seccomp, Security, Setup, Topology, join_words, split_words
 
 YES_NO = [("", "As the image and the cluster have it"), ("yes", "Yes"), ("no", "No")]
 ROWS: Mapping[str, Callable[..., Any]] = {
@@ -17,7 +19,7 @@ ROWS: Mapping[str, Callable[..., Any]] = {
     "extended": rows.ExtendedRow,
     "volumes": rows.VolumeRow,
     "tolerations": rows.TolerationRow,
-    "annotations": rows.PairRow,
+    "annotations": rows.AnnotationRow,
     "labels": rows.PairRow,
 }
 SECURITY = (
@@ -37,6 +39,7 @@ PLACES = {
     "environment": {},
     "compute": {"gpus.devices": "gpu_devices", "gpus.portion": "gpu_percent", "gpus.memory": "gpu_memory"},
     "security": {},
+    "topology": {"": "topology_key", "key": "topology_key", "required": "topology_required"},
 }
 """The parts of a Setup whose fields stand in the form without the part's name, and which of them are called otherwise."""
 
@@ -59,7 +62,10 @@ def word_list(label: str, help_text: str) -> WordsField:
 
 
 class PodForm(ComputeFields):
-    """The fields of a Setup. Empty ones are left to the image, the cluster or the chosen asset."""
+    """The fields of a Setup. Empty ones are left to the image, the cluster or the chosen asset.
+
+    `storage_classes` are those of the cluster, for a new claim to choose from; `credentials` those that variables can be had from.
+    """
 
     image = words("Image", "As registry.example.com/team/train:1.2")
     pull_policy = forms.ChoiceField(
@@ -73,6 +79,15 @@ class PodForm(ComputeFields):
     args = word_list("The arguments", "Split likewise.")
     working_dir = words("Working directory", "An absolute path in the container.")
     node_type = words("Node type", "Only nodes whose label run.ai/type has this value.")
+    node_pools = words("Node pools, in order", "Names separated by spaces; the first with room is taken. Empty: any node will do.")
+    topology_key = words(
+        "Topology: keep the pods together by", "The key of a node label, such as topology.kubernetes.io/zone or kubernetes.io/hostname."
+    )
+    topology_required = forms.ChoiceField(
+        label="How strictly",
+        choices=[("", "Preferred: apart rather than not at all"), ("required", "Required: it waits until they can be together")],
+        required=False,
+    )
     uid = forms.IntegerField(label="User ID", required=False)
     gid = forms.IntegerField(label="Group ID", required=False)
     supplemental_groups = words("Supplementary groups", "Group IDs, separated by spaces.")
@@ -86,17 +101,26 @@ class PodForm(ComputeFields):
         label="Seccomp profile", choices=[("", "The cluster's default"), *((each.value, each.value) for each in Seccomp)], required=False
     )
 
-    def __init__(self, data: Typed, *, quiet: bool = True, **more: Any) -> None:
+    def __init__(
+        self, data: Typed, *, storage_classes: Sequence[str] = (), credentials: Sequence[Shared] = (), quiet: bool = True, **more: Any
+    ) -> None:
         super().__init__(data, quiet=quiet, **more)
         self.fields["command"].label = "Command"
         self.fields["args"].label = "Arguments"
-        self.rows = {name: Rows(name, row, data, quiet=quiet) for name, row in ROWS.items()}
+        self.storage_classes = storage_classes
+        self.rows = {name: Rows(name, row, data, quiet=quiet) for name, row in self._kinds(credentials).items()}
+
+    def _kinds(self, credentials: Sequence[Shared]) -> Mapping[str, Callable[..., Any]]:
+        return {**ROWS, "variables": partial(rows.VariableRow, credentials=credentials)}
 
     def clean_supplemental_groups(self) -> tuple[int, ...]:
         given = str(self.cleaned_data["supplemental_groups"]).replace(",", " ").split()
         if not all(each.isdecimal() and each.isascii() and len(each) < 12 for each in given):
             raise forms.ValidationError("Supplementary groups must be whole numbers, separated by spaces.")
         return tuple(map(int, given))
+
+    def clean_node_pools(self) -> tuple[str, ...]:
+        return tuple(str(self.cleaned_data["node_pools"]).replace(",", " ").split())
 
     def speak(self, quiet: bool = False) -> None:
         """From now on errors show, those of rows too; or, quiet, they do not."""
@@ -132,6 +156,11 @@ class PodForm(ComputeFields):
     @property
     def compute(self) -> Compute:
         return asset_rules.compute_of(self.compute_values)
+
+    @property
+    def topology(self) -> Topology | None:
+        key, required = self.read("topology_key", ""), self.read("topology_required") == "required"
+        return Topology(key, required) if key or required else None
 
     @property
     def security(self) -> Security:
@@ -218,12 +247,18 @@ def typed_setup(setup: Setup) -> Typed:
         as_rows("tolerations", map(rows.typed_toleration, setup.tolerations)),
         as_rows("annotations", map(rows.typed_pair, setup.annotations)),
         as_rows("labels", map(rows.typed_pair, setup.labels)),
-        {"node_type": [setup.node_type]},
+        _single({"node_type": setup.node_type, "node_pools": " ".join(setup.node_pools)} | _typed_topology(setup.topology)),
     )
     typed = typed_environment(setup.environment) | typed_compute(compute_values(setup.compute)) | typed_security(setup.security)
     for each in listed:
         typed |= each
     return typed
+
+
+def _typed_topology(topology: Topology | None) -> dict[str, str]:
+    if topology is None:
+        return {"topology_key": "", "topology_required": ""}
+    return {"topology_key": topology.key, "topology_required": "required" if topology.required else ""}
 
 
 def _single(texts: Mapping[str, str]) -> Typed:

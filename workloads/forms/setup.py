@@ -8,22 +8,26 @@ from django import forms
 
 from console.typed import Typed
 from environments.forms import ComputeFields, typed_compute, whole
-from environments.models import ComputeResource
+from environments.models import ComputeResource, DataSource
 from environments.models import Environment as EnvironmentAsset
+from projects.models import Project
 from workloads import asset_rules
+from workloads.forms.counts import CountFields
+from workloads.forms.credentials import Shared
 from workloads.forms.inwords import compute_in_words
-from workloads.forms.pods import SECURITY, PodForm
+from workloads.forms.pods import PLACES, SECURITY, PodForm
+from workloads.forms.sources import SourceFields
 from workloads.specs import (
     CleanPodPolicy,
     Compute,
-    Elastic,
+    Configuration,
     Environment,
+    Framework,
     Lifecycle,
     Preemptibility,
     Priority,
     RestartPolicy,
     Setup,
-    Variable,
 )
 
 CUSTOM = "custom"
@@ -36,7 +40,7 @@ def _optional(enum: Any, first: str) -> list[tuple[str, str]]:
     return [("", first), *((each.value, getattr(each, "label", each.value)) for each in enum)]
 
 
-class SetupForm(PodForm):
+class SetupForm(PodForm, CountFields, SourceFields):
     """A chosen asset gives the values; what is typed in its fields besides takes their place for this workload."""
 
     environment_choice = forms.ChoiceField(
@@ -52,23 +56,6 @@ class SetupForm(PodForm):
             "required": "Choose a compute resource, or make a new one.",
             "invalid_choice": "That compute resource is not there any more. Choose another.",
         },
-    )
-    workers = forms.IntegerField(
-        label="Number of workers",
-        error_messages={"required": "Say how many workers."},
-        help_text="The master is not one of them: 2 workers and a master are 3 pods.",
-    )
-    min_workers = forms.IntegerField(
-        label="Minimum of workers", required=False, help_text="Elastic: it starts and goes on with as few when GPUs are short."
-    )
-    max_workers = forms.IntegerField(
-        label="Maximum of workers", required=False, help_text="Elastic: it grows to as many when GPUs are free. At most 10,000."
-    )
-    runs = forms.IntegerField(
-        label="Number of runs", error_messages={"required": "Say how many runs."}, help_text="So many pods must end well."
-    )
-    parallelism = forms.IntegerField(
-        label="Runs at once", error_messages={"required": "Say how many at once."}, help_text="So many of them run at the same time."
     )
     priority = forms.ChoiceField(
         label="Priority", choices=_optional(Priority, "The cluster's default (low)"), required=False, help_text="Higher goes first."
@@ -99,7 +86,12 @@ class SetupForm(PodForm):
         required=False,
         help_text="Of completed and failed workloads; 0 deletes at once. Empty: it stays until somebody deletes it.",
     )
-    restart_policy = forms.ChoiceField(label="Restart policy", choices=_optional(RestartPolicy, "The framework's default"), required=False)
+    restart_policy = forms.ChoiceField(
+        label="Restart policy",
+        choices=_optional(RestartPolicy, "The framework's default"),
+        required=False,
+        help_text="ExitCode tries again what a signal ended; codes up to 127 are final. Standard and MPI take OnFailure and Never only.",
+    )
     clean_pod_policy = forms.ChoiceField(
         label="Pods to delete at the end",
         choices=_optional(CleanPodPolicy, "The framework's default"),
@@ -113,17 +105,24 @@ class SetupForm(PodForm):
         *,
         environments: Sequence[EnvironmentAsset],
         resources: Sequence[ComputeResource],
-        distributed: bool,
+        framework: Framework | None,
+        configuration: Configuration = Configuration.WORKERS_AND_MASTER,
+        sources: Sequence[DataSource] = (),
+        credentials: Sequence[Shared] = (),
+        storage_classes: Sequence[str] = (),
         quiet: bool = True,
     ) -> None:
-        super().__init__(data, quiet=quiet)
+        super().__init__(data, storage_classes=storage_classes, credentials=credentials, quiet=quiet)
+        self.offer(sources)
         self.environments = {str(each.pk): each for each in environments}
         self.resources = {str(each.pk): each for each in resources}
         own = (CUSTOM, "Own values")
         self.fields["environment_choice"].choices = [*((key, it.name) for key, it in self.environments.items()), own]  # type: ignore[attr-defined]
         self.fields["compute_choice"].choices = [*((key, it.name) for key, it in self.resources.items()), own]  # type: ignore[attr-defined]
-        for name in ("runs", "parallelism") if distributed else ("workers", "min_workers", "max_workers", "clean_pod_policy"):
-            del self.fields[name]
+        self.fit_to(framework, configuration)
+        if framework is Framework.MPI:
+            told = "It is the launcher's: the workers wait to be told, unless the launcher gets its own in the next step."
+            self.fields["command"].help_text = f"{told} {self.fields['command'].help_text}"
         for name in ("command", "args", "working_dir", "image", "pull_policy"):
             self.fields[name].help_text = f"{self.fields[name].help_text} Empty: as the environment has it.".strip()
 
@@ -135,20 +134,25 @@ class SetupForm(PodForm):
                 self.wrong.pop(name, None)
         return cleaned
 
+    def blame_path(self, path: str, text: str) -> None:
+        """As for any pod; but what a chosen card gives is the card's to answer for."""
+        part, _, rest = path.partition(".")
+        field = PLACES["compute"].get(rest, rest)
+        own = self.read("compute_choice") in (CUSTOM, None)
+        if part == "compute" and field in ComputeFields.base_fields and field != "large_shm" and not own:
+            self.blame("compute_choice", text)
+        elif part == "volumes" and (number := rest.partition(".")[0]).isdecimal() and int(number) >= len(self.rows["volumes"].filled):
+            self.blame_source(int(number) - len(self.rows["volumes"].filled), rest.partition(".")[2], text)
+        else:
+            super().blame_path(path, text)
+
     @property
     def environment(self) -> Environment:
         typed = super().environment
         asset = self.environments.get(self.read("environment_choice", ""))
         if asset is None:
             return typed if self.read("environment_choice") == CUSTOM else replace(typed, image=typed.image or NOT_CHOSEN)
-        chosen = asset_rules.environment_of(vars(asset))
-        own = {name: value for name in ("image", "pull_policy", "command", "args", "working_dir") if (value := getattr(typed, name))}
-        return replace(chosen, pull_secrets=typed.pull_secrets, variables=self._with_own(chosen.variables, typed.variables), **own)
-
-    def _with_own(self, theirs: Sequence[Variable], own: Sequence[Variable]) -> tuple[Variable, ...]:
-        """The rows first, so that problems of the n-th variable are those of the n-th row; the asset's follow unless a row names them."""
-        named = {variable.name for variable in own}
-        return (*own, *(variable for variable in theirs if variable.name not in named))
+        return with_own(asset_rules.environment_of(vars(asset)), typed)
 
     @property
     def compute(self) -> Compute:
@@ -181,22 +185,15 @@ class SetupForm(PodForm):
         return Setup(
             environment=self.environment,
             compute=self.compute,
-            volumes=self.listed("volumes"),
+            volumes=(*self.listed("volumes"), *self.source_volumes),
             tolerations=self.listed("tolerations"),
             node_type=self.read("node_type", ""),
+            node_pools=self.read("node_pools", ()),
+            topology=self.topology,
             annotations=self.listed("annotations"),
             labels=self.listed("labels"),
             security=self.security,
         )
-
-    @property
-    def elastic(self) -> Elastic | None:
-        """Either bound makes it elastic; the other is then the number of workers."""
-        least, most = self.read("min_workers"), self.read("max_workers")
-        if least is None and most is None:
-            return None
-        workers = self.read("workers", 1)
-        return Elastic(workers if least is None else least, workers if most is None else most)
 
     @property
     def lifecycle(self) -> Lifecycle:
@@ -214,11 +211,24 @@ class SetupForm(PodForm):
         )
 
 
+OWN = ("image", "pull_policy", "command", "args", "working_dir")
+"""What of an environment can be typed for one workload, empty to leave it as it is."""
+
+
+def with_own(chosen: Environment, own: Environment) -> Environment:
+    """A chosen environment with what was typed for this workload. Its variables follow the typed ones, unless one of these names them."""
+    named = {variable.name for variable in own.variables}
+    # The rows come first, so that problems of the n-th variable are those of the n-th row.
+    variables = (*own.variables, *(variable for variable in chosen.variables if variable.name not in named))
+    given = {name: value for name in OWN if (value := getattr(own, name))}
+    return replace(chosen, pull_secrets=own.pull_secrets, variables=variables, **given)
+
+
 _BLANK = {"backoff_limit": "6", "preemptibility": Preemptibility.PREEMPTIBLE.value}
 _FOLDED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "environment": (("image", "pull_policy", "command", "args", "working_dir", "pull_secrets"), ("variables",)),
     "security": (SECURITY, ()),
-    "compute": (("node_type", "large_shm"), ("extended", "tolerations")),
+    "compute": (("node_type", "node_pools", "topology_key", "topology_required", "large_shm"), ("extended", "tolerations")),
     "general": (
         (
             "priority",
@@ -239,6 +249,13 @@ def defaults() -> Typed:
     """The step before anything is typed."""
     blank = dict.fromkeys(("environment_choice", "compute_choice", "min_workers", "max_workers"), "")
     numbers = {"workers": "1", "runs": "1", "parallelism": "1", "backoff_limit": "6"}
-    general = {"preemptibility": Preemptibility.PREEMPTIBLE.value, "priority": ""}
+    general = {"preemptibility": Preemptibility.PREEMPTIBLE.value, "priority": "", "slots": "1"}
     own = typed_compute(vars(ComputeResource(gpu_devices=0)))
     return own | {name: [value] for name, value in (blank | numbers | general).items()}
+
+
+def preselected(project: Project | None) -> Typed:
+    """What a project chooses of it where nobody does."""
+    if project is None or project.default_preemptible:
+        return {}
+    return {"preemptibility": [Preemptibility.NON_PREEMPTIBLE.value]}

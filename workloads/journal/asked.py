@@ -2,15 +2,18 @@
 
 import re
 import uuid
+from collections.abc import Sequence
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from console.errors import Clash
 from projects.models import Project, User
+from workloads.asset_uses import Used, rows_of
 from workloads.journal import writing
 from workloads.journal.turns import turn
-from workloads.models import Attempt, Desired, Workload
+from workloads.manifests import target
+from workloads.models import Attempt, Desired, Event, UsedAsset, Workload
 from workloads.specs import Spec, from_json, to_json
 from workloads.specs.rules import LONGEST_NAME
 from workloads.states import ACTIVE, RESTING, STARTING, Status
@@ -18,8 +21,8 @@ from workloads.states import ACTIVE, RESTING, STARTING, Status
 _COUNTED = re.compile(r"-[0-9]{1,6}$")
 
 
-def opened(spec: Spec, *, project: Project, by: User | None, note: str = "") -> Workload:
-    """A new workload, in Creating, with its first attempt and event. `note` is added to the event's text.
+def opened(spec: Spec, *, project: Project, by: User | None, note: str = "", assets: Sequence[Used] = ()) -> Workload:
+    """A new workload, in Creating, with its first attempt and event, made from these assets. `note` is added to the event's text.
 
     Raises Clash (field "name") when another workload of the project has the name; the text offers one that is free.
     """
@@ -30,6 +33,7 @@ def opened(spec: Spec, *, project: Project, by: User | None, note: str = "") -> 
         name=spec.name,
         architecture=spec.architecture.value,
         framework=spec.framework.value if spec.framework else "",
+        job_kind=target(spec, project.cluster.can).job_kind,
         spec=to_json(spec),
         submitted_by=by,
         preemptible=spec.is_preemptible,
@@ -38,6 +42,8 @@ def opened(spec: Spec, *, project: Project, by: User | None, note: str = "") -> 
         gpus_requested=totals.gpus,
         gpu_memory_requested=totals.gpu_memory,
         auto_delete_seconds=spec.lifecycle.auto_delete_seconds,
+        time_limit_seconds=project.time_limit,
+        idle_limit_seconds=project.idle_limit,
     )
     workload.next_try_at = timezone.now() + writing.FIRST_TRY
     with turn() as mine:
@@ -49,6 +55,7 @@ def opened(spec: Spec, *, project: Project, by: User | None, note: str = "") -> 
             if not Workload.objects.filter(project=project, name=spec.name, released_at=None).exists():
                 raise
             raise _taken(project, spec.name) from error
+        UsedAsset.objects.bulk_create(rows_of(assets, workload))
         Attempt.objects.create(workload=workload, number=1, status=workload.status, asked_by=by, asked_at=workload.created_at)
         text = f"It was submitted. {note}".strip()
         writing.asked(workload, writing.SUBMITTED, text, by, new=workload.status)
@@ -76,10 +83,16 @@ def _taken(project: Project, name: str) -> Clash:
     return Clash(f"The project {project.name} has a workload named {name} already. Choose another name: {other} is free.", field="name")
 
 
-def asked_to_stop(workload_id: uuid.UUID, by: User | None) -> bool:
-    """Stopping, for the step `stop` to do. False when it is stopping or stopped already. Raises Clash when it has ended or is deleted."""
+def asked_to_stop(workload_id: uuid.UUID, by: User | None, *, why: str = "", what: str = "Stop", attempt: int | None = None) -> bool:
+    """Stopping, for the step `stop` to do. False when it is stopping or stopped already, or is in another attempt than `attempt`.
+
+    `why` begins with BY_ITSELF where Muster does it by itself: that stays its reason once it has stopped. Raises Clash when it has
+    ended or is deleted.
+    """
     with turn() as mine:
         workload = Workload.objects.get(pk=workload_id)
+        if attempt not in (None, workload.attempt):
+            return False
         status = Status(workload.status)
         if status is Status.STOPPED or (status is Status.STOPPING and workload.desired == Desired.STOPPED):
             return False
@@ -90,9 +103,26 @@ def asked_to_stop(workload_id: uuid.UUID, by: User | None) -> bool:
         new = Status.STOPPING
         values = {"desired": Desired.STOPPED, **writing.soon()}
         if new is not status:
-            values |= {"status": new, "reason": "", "status_at": timezone.now()}
+            values |= {"status": new, "reason": why, "status_at": timezone.now()}
         writing.write(mine, workload, values)
-        writing.asked(workload, "Stop", "Stopping was asked for.", by, new=new)
+        writing.asked(workload, what, why or "Stopping was asked for.", by, new=new)
+    return True
+
+
+def warned(workload_id: uuid.UUID, what: str, text: str, *, attempt: int, once: bool) -> bool:
+    """A warning in the history. False where it is not in this attempt any more or, where `once`, when it was warned before."""
+    with turn() as mine:
+        rows = Workload.objects.filter(pk=workload_id, attempt=attempt, desired=Desired.RUNNING)
+        rows = rows.filter(limit_warned_at=None) if once else rows
+        workload = rows.only("project", "status", "attempt").first()
+        if workload is None:
+            return False
+        values = {"limit_warned_at": timezone.now()} if once else {}
+        Workload.objects.filter(pk=workload_id).update(changed=mine.position, **values)
+        Event.objects.create(
+            workload=workload, attempt=attempt, kind=Event.Kind.ACTION, is_warning=True, reason=what, text=text, at=timezone.now()
+        )
+        mine.changed(workload.project_id)
     return True
 
 
@@ -106,8 +136,10 @@ def asked_to_run(workload_id: uuid.UUID, by: User | None) -> bool:
         if status not in RESTING:
             raise Clash(_why_not_run(workload.name, status))
         now, number = timezone.now(), workload.attempt + 1
-        totals = from_json(workload.spec).totals
+        spec = from_json(workload.spec)
+        totals = spec.totals
         values = {
+            "job_kind": target(spec, workload.cluster.can).job_kind,
             "status": Status.RESUMING,
             "reason": "",
             "status_at": now,
@@ -123,6 +155,7 @@ def asked_to_run(workload_id: uuid.UUID, by: User | None) -> bool:
             "job": None,
             "job_uid": "",
             "pod_group": None,
+            "idle_since": None,
             **writing.soon(),
         }
         writing.write(mine, workload, values, mirror=False)

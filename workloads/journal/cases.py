@@ -6,14 +6,20 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import F, Q
+import msgspec
+from django.db.models import F, Q, TextField
+from django.db.models.functions import Cast
 from django.utils import timezone
 
 from workloads.journal.seeing import Thing
 from workloads.journal.telling import Told
 from workloads.models import Attempt, Pod, Workload
-from workloads.observed import Object
+from workloads.observed import Kept, Object
 
+_UNREAD = ("spec", "trouble", "submitted_by", "preemptible", "priority", "auto_delete_seconds", "gpus_requested", "gpu_memory_requested")
+"""Of a workload's row what nothing follows from."""
+_JSON = msgspec.json.Decoder(dict)
+"""What is read for every change is read fast."""
 LATE = timedelta(hours=2)
 """For so long the events about a workload that the cluster has let go of still find it: the cluster keeps events for an hour."""
 
@@ -27,11 +33,13 @@ class Case:
     pods: dict[str, Pod] = field(default_factory=dict)
     """By uid: those that are there, of all attempts, and those that the batch speaks of."""
     job_uids: dict[str, int] = field(default_factory=dict)
-    """Its attempts by the uids of their jobs; filled where the batch speaks of something by name."""
+    """Its attempts by the uids of their jobs; filled where the batch speaks of something by name, or of earlier attempts."""
     to: dict[str, Any] = field(default_factory=dict)
     """New values of the workload's fields."""
     written: set[str] = field(default_factory=set)
     """The uids of the pods whose rows changed."""
+    ahead: timedelta = timedelta(0)
+    """By how much the cluster's clock is ahead of ours."""
     touched: bool = False
     """Whether anything changed from which the status may follow."""
     news: bool = False
@@ -46,6 +54,10 @@ class Case:
         for name, value in values.items():
             if self[name] != value:
                 self.to[name] = value
+
+    def job_uid_of(self, attempt: int) -> str:
+        """The uid of the job of an attempt before this one; "" where it never had one."""
+        return next((uid for uid, number in self.job_uids.items() if number == attempt), "")
 
     def live(self) -> list[Pod]:
         """The pods of the current attempt that are there."""
@@ -66,9 +78,12 @@ def load(cluster_id: uuid.UUID, things: Sequence[Thing], told: Sequence[Told], l
     if not cases:
         return {}
     uids = {thing.uid for thing in things if thing.kind == "pod"} | {each.subject_uid for each in told}
-    for pod in Pod.objects.filter(Q(vanished_at=None) | Q(uid__in=uids), workload__in=list(cases)):
+    pods = Pod.objects.filter(Q(vanished_at=None) | Q(uid__in=uids), workload__in=list(cases))
+    for pod in pods.defer("data").annotate(written=Cast("data", TextField())):
+        pod.data = Kept(_JSON.decode(pod.written))
         cases[pod.workload_id].pods[pod.uid] = pod
-    if names:
+    is_earlier = any(each.workload in cases and each.attempt != cases[each.workload].workload.attempt for each in things if each.workload)
+    if names or is_earlier:
         attempts = Attempt.objects.filter(workload__in=list(cases)).exclude(job_uid="")
         for workload_id, number, uid in attempts.values_list("workload", "number", "job_uid"):
             cases[workload_id].job_uids[uid] = number
@@ -84,4 +99,4 @@ def _rows(cluster_id: uuid.UUID, ids: Collection[uuid.UUID], names: Collection[t
     elif not ids:
         return []
     found = Workload.objects.filter(wanted, cluster=cluster_id).annotate(namespace=F("project__namespace"))
-    return list(found.defer("spec", "trouble").order_by())
+    return list(found.defer(*_UNREAD).order_by())

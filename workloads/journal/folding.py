@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from clusters import connections
 from workloads.journal import applying, deriving, rows
 from workloads.journal.cases import Case, load
 from workloads.journal.seeing import Thing
@@ -13,6 +14,7 @@ from workloads.journal.telling import SKEW, Told, refined, supersedes
 from workloads.journal.turns import Turn
 from workloads.journal.writing import MIRRORED
 from workloads.models import Attempt, Event, Pod, Workload
+from workloads.observed import INDIRECT
 from workloads.states import Status
 
 _OTHERS = ("id", "workload", "uid", "logs_kept")
@@ -28,6 +30,9 @@ def fold(
     cases = load(cluster_id, things, told, look)
     if not cases:
         return set()
+    ahead = connections.ahead(cluster_id)
+    for each in cases.values():
+        each.ahead = ahead
     by_name = _by_name(cases.values())
     for thing in sorted(things, key=lambda thing: _ORDER[thing.kind]):
         case = _concerned(thing, cases, by_name)
@@ -91,7 +96,11 @@ def _owner(told: Told, by_name: Mapping[tuple[str, str], list[Case]]) -> tuple[C
             return case, case.job_uids[owner]
     for case in candidates:
         # It may come before what it is about; but not what is about somebody of the same name before.
-        unknown = told.subject_kind == "Pod" or not case["job_uid"] or not told.subject_uid
+        name, kind = case.workload.name, case.workload.job_kind.rpartition("/")[2]
+        if told.subject_kind == "Job" and told.subject != name and kind not in INDIRECT:
+            continue
+        is_made = told.subject_kind == "Pod" or (told.subject_kind == "Job" and kind in INDIRECT)
+        unknown = is_made or not case["job_uid"] or not told.subject_uid
         if unknown and case.workload.released_at is None and told.at > case.workload.created_at - SKEW:
             return case, case.workload.attempt
     return None
@@ -117,8 +126,7 @@ def _row(told: Told, case: Case, attempt: int, now: datetime) -> Event:
 
 def _write(turn: Turn, cases: Mapping[uuid.UUID, Case], events: Sequence[Event], counted: Sequence[rows.Change]) -> None:
     pods = [case.pods[uid] for case in cases.values() for uid in case.written]
-    if pods:
-        Pod.objects.bulk_create(pods, update_conflicts=True, unique_fields=["workload", "uid"], update_fields=_POD_FIELDS)
+    rows.insert(Pod, pods, unique=("workload", "uid"), update=_POD_FIELDS)
     changed, mirrored = [], []
     for case in cases.values():
         row = case.workload
@@ -131,5 +139,5 @@ def _write(turn: Turn, cases: Mapping[uuid.UUID, Case], events: Sequence[Event],
             mirrored.append(rows.Change(row.pk, {"number": row.attempt}, mirror))
     rows.update(Workload, "id", changed)
     rows.update(Attempt, "workload", mirrored)
-    Event.objects.bulk_create(events)
+    rows.insert(Event, events)
     rows.update(Event, "id", counted)

@@ -4,12 +4,15 @@ import itertools
 import logging
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
 from django.db import InterfaceError, OperationalError
 from django.db.models.fields.json import KT
+from django.utils import timezone
 
+from clusters import connections
 from workloads.journal import seeing, telling
 from workloads.journal.folding import fold
 from workloads.journal.seeing import Kind, Seen, Thing
@@ -21,7 +24,7 @@ from workloads.observed import Object
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-BATCH = 200
+BATCH = 500
 GRANULE = timedelta(seconds=1)
 """The cluster's times of creation are whole seconds, rounded down."""
 
@@ -32,20 +35,25 @@ def observed(cluster_id: uuid.UUID, seen: Sequence[Seen]) -> int:
     What is known already, older than what is known, garbage, or somebody else's changes nothing, and an object that cannot be written
     is logged and keeps no other from being so. Raises OperationalError when the database cannot be reached: ask again.
     """
-    told = list(telling.read(seen))
+    told = list(telling.read(seen, connections.ahead(cluster_id)))
     return len(_taken_in(cluster_id, [*seeing.things(seen), *told]))
 
 
+@dataclass(frozen=True, slots=True)
 class Known:
     """What is known of one object: enough to tell whether a listing has news of it, or lacks it."""
 
-    __slots__ = ("created_at", "thing", "uid", "version")
+    kind: Kind
+    workload: uuid.UUID
+    attempt: int
+    uid: str
+    version: str
+    created_at: datetime | None
 
-    def __init__(self, kind: Kind, workload: uuid.UUID, attempt: int, uid: str, version: str, created_at: datetime | None) -> None:
-        self.uid = uid
-        self.version = version
-        self.created_at = created_at
-        self.thing = Thing(kind, uid, gone=True, workload=workload, attempt=attempt)
+    @property
+    def gone(self) -> Thing:
+        """That it is not there any more."""
+        return Thing(self.kind, self.uid, gone=True, workload=self.workload, attempt=self.attempt)
 
     def is_before(self, began: datetime, version: str) -> bool:
         """Whether a listing asked for then, or of that version, would hold it if it still existed."""
@@ -64,6 +72,51 @@ def known(cluster_id: uuid.UUID, *kinds: Kind, workload: uuid.UUID | None = None
     return [each for kind in kinds for each in _known(cluster_id, kind, frozenset(of), workload)]
 
 
+class Listing:
+    """A complete listing of one kind that is about to be asked for, taken in page by page: what we know beside it has vanished.
+
+    A listing of "job" is of every kind of jobs, unless `of` names those that it is of (PyTorchJob, Job). Events never vanish.
+    What is known now is older than what the cluster will answer, whatever the versions say: it may have been set back.
+    """
+
+    def __init__(self, cluster_id: uuid.UUID, kind: Kind, of: Iterable[str] = (), *, before: Iterable[Known] | None = None) -> None:
+        self._cluster_id = cluster_id
+        self._kind: Kind = kind
+        self._of = frozenset(of)
+        self._before = {each.uid: each for each in (known(cluster_id, kind, of=self._of) if before is None else before)}
+        self._there: set[str] = set()
+        self._asked_at = timezone.now() if before is None else None
+
+    def again(self) -> None:
+        """The listing begins anew: what was taken in may have gone meanwhile."""
+        self._there = set()
+
+    def page(self, objects: Iterable[Object]) -> int:
+        """Take in some of its objects. The answer is how many workloads changed."""
+        count = 0
+        for batch in _batches(objects, BATCH):
+            fresh = [seen for each in batch if (seen := self._news(each)) is not None]
+            count += observed(self._cluster_id, fresh) if fresh else 0
+        return count
+
+    def end(self, began: datetime | None = None, version: str = "") -> int:
+        """Nothing else is there. The answer is how many workloads changed.
+
+        With `began` that is also said of what has become known since it was asked for then, if a listing of that version would hold it.
+        """
+        gone = [each.gone for uid, each in self._before.items() if uid not in self._there]
+        if began is not None:
+            later = (each for each in known(self._cluster_id, self._kind, of=self._of) if each.uid not in self._before)
+            gone += [each.gone for each in later if each.uid not in self._there and each.is_before(began, version)]
+        return sum(len(_taken_in(self._cluster_id, batch)) for batch in _batches(gone, BATCH))
+
+    def _news(self, obj: Object) -> Seen | None:
+        uid = seeing.uid_of(obj)
+        self._there.add(uid)
+        version = self._before[uid].version if uid in self._before else ""
+        return None if version and version == seeing.version_of(obj) else Seen(self._kind, obj, instead_of=version, asked_at=self._asked_at)
+
+
 def listed(
     cluster_id: uuid.UUID,
     kind: Kind,
@@ -77,20 +130,10 @@ def listed(
     """Take in a complete listing of one kind: what we know beside it has vanished. The answer is how many workloads changed.
 
     `before` is what was `known` when it was asked for. Where nobody has read that, the listing was asked for at `began`, and `version`
-    is its resource version, if known: what may have been made after it does not count as vanished. A listing of "job" is of every kind
-    of jobs, unless `of` names those that it is of (PyTorchJob, Job). Events never vanish.
+    is its resource version, if known: what may have been made after it does not count as vanished. See Listing for `of`.
     """
-    ours = {each.uid: each for each in (known(cluster_id, kind, of=of) if before is None else before)}
-    there: set[str] = set()
-    count = 0
-    for batch in _batches(objects, BATCH):
-        uids = [seeing.uid_of(each) for each in batch]
-        there.update(uids)
-        fresh = [Seen(kind, each) for each, uid in zip(batch, uids, strict=True) if not _is_known(ours.get(uid), each)]
-        count += observed(cluster_id, fresh) if fresh else 0
-    missing = [each for uid, each in ours.items() if uid not in there]
-    gone = [each.thing for each in missing if before is not None or (began is not None and each.is_before(began, version))]
-    return count + sum(len(_taken_in(cluster_id, batch)) for batch in _batches(gone, BATCH))
+    listing = Listing(cluster_id, kind, of, before=() if before is None else before)
+    return listing.page(objects) + listing.end(began if before is None else None, version)
 
 
 def reconciled(
@@ -101,19 +144,19 @@ def reconciled(
     `before` is what was `known` of it before the cluster was asked: what of that is not among these has vanished.
     """
     cluster_id = Workload.objects.values_list("cluster", flat=True).get(pk=workload_id)
-    seen = [Seen("job", job)] if job else []
-    seen += [Seen("pod", pod) for pod in pods]
-    seen += [Seen("podgroup", pod_group)] if pod_group else []
-    there = {seeing.uid_of(each.object) for each in seen}
-    gone = [each.thing for each in before if each.uid not in there]
+    ours = {each.uid: each for each in before}
+    found: list[tuple[Kind, Object]] = [("job", job)] if job else []
+    found += [("pod", pod) for pod in pods]
+    found += [("podgroup", pod_group)] if pod_group else []
+    seen = []
+    for kind, obj in found:
+        was = ours.pop(seeing.uid_of(obj), None)
+        seen.append(Seen(kind, obj, instead_of=was.version if was else ""))
+    gone = [each.gone for each in ours.values()]
     changed = _taken_in(cluster_id, [*seeing.things(seen), *gone])
     with turn() as mine:
         changed |= fold(mine, cluster_id, [], look=[workload_id])
     return bool(changed)
-
-
-def _is_known(known: Known | None, obj: Object) -> bool:
-    return known is not None and known.version != "" and known.version == seeing.version_of(obj)
 
 
 def _known(cluster_id: uuid.UUID, kind: Kind, of: frozenset[str], workload_id: uuid.UUID | None = None) -> Iterator[Known]:
@@ -133,7 +176,7 @@ def _known(cluster_id: uuid.UUID, kind: Kind, of: frozenset[str], workload_id: u
     texts = {f"at_{name}": KT(f"{column}__{name}") for name in fields}
     for workload, attempt, what, uid, version, created_at in rows.annotate(**texts).values_list("pk", "attempt", *texts):
         if not of or what in of:
-            yield Known(kind, workload, attempt, uid or "", version or "", telling.moment(created_at))
+            yield Known(kind, workload, attempt, uid or "", version or "", telling.moment(created_at, connections.ahead(cluster_id)))
 
 
 def _taken_in(cluster_id: uuid.UUID, parts: Sequence[Thing | Told]) -> set[uuid.UUID]:

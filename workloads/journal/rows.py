@@ -1,10 +1,12 @@
-"""Many rows changed by one guarded UPDATE."""
+"""Many rows written by few statements: one for all that change the same fields, however many they are."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import attrgetter
 from typing import Any
 
+import msgspec
 from django.db import connection, models
 
 
@@ -22,55 +24,95 @@ class Change:
 
 
 def update(model: type[models.Model], key: str, changes: Iterable[Change]) -> None:
-    """Change the rows whose field `key` is one of the changes' keys, all by one statement. Raises Raced when one is not as it was."""
-    listed = list(changes)
-    if not listed:
+    """Change the rows whose field `key` is one of the changes' keys. Raises Raced when one is not as it was."""
+    alike: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Change]] = {}
+    for change in changes:
+        if change.to:
+            alike.setdefault((tuple(sorted(change.was)), tuple(sorted(change.to))), []).append(change)
+    for (was, to), listed in alike.items():
+        found = [_Column(model, key, [change.key for change in listed])]
+        found += [_Column(model, name, [change.was[name] for change in listed]) for name in was]
+        count = _updated(model, found, [_Column(model, name, [change.to[name] for change in listed]) for name in to])
+        if count != len(listed):
+            raise Raced(f"{count} of {len(listed)} rows of {model.__name__} were as they had been read")
+
+
+def insert(model: type[models.Model], rows: Sequence[models.Model], *, unique: Sequence[str] = (), update: Sequence[str] = ()) -> None:
+    """Add these rows, whose keys the database makes. Where there is one with the same `unique` fields, its fields of `update` change."""
+    if not rows:
         return
-    statement = _Statement(model, key)
-    settings = [statement.setting(name, listed) for name in dict.fromkeys(name for change in listed for name in change.to)]
-    table = connection.ops.quote_name(model._meta.db_table)
-    chosen = statement.chosen(listed)
-    guards = [statement.guard(name, listed) for name in listed[0].was]
-    # Names come from the models and values are parameters: nothing here is anybody's text.
-    sql = f"UPDATE {table} SET {', '.join(settings)} WHERE {' AND '.join([chosen, *guards])}"  # noqa: S608
+    fields = [each for each in model._meta.concrete_fields if not each.primary_key]
+    columns = [_Column(model, each.name, list(map(attrgetter(each.attname), rows))) for each in fields]
+    names = ", ".join(column.name for column in columns)
+    conflict = ""
+    if unique:
+        setting = ", ".join(f"{name} = EXCLUDED.{name}" for name in (_column(model, each) for each in update))
+        conflict = f" ON CONFLICT ({', '.join(_column(model, each) for each in unique)}) DO UPDATE SET {setting}"
+    # Names come from the models and values are parameters: nothing in these statements is anybody's text.
+    begin = f"INSERT INTO {_table(model)} ({names})"
     with connection.cursor() as cursor:
-        cursor.execute(sql, statement.parameters)
-        if cursor.rowcount != len(listed):
-            raise Raced(f"{cursor.rowcount} of {len(listed)} rows of {model.__name__} were as they had been read")
+        if connection.vendor == "postgresql":
+            sql = f"{begin} SELECT * FROM {_unnested(columns)}{conflict}"  # noqa: S608 - see above
+            cursor.execute(sql, [column.values for column in columns])
+        else:
+            marks = ", ".join("%s" for _ in columns)
+            cursor.executemany(f"{begin} VALUES ({marks}){conflict}", _lines(columns))
 
 
-class _Statement:
-    """Collects the parameters in the order of the parts."""
+def _updated(model: type[models.Model], found: Sequence["_Column"], set_: Sequence["_Column"]) -> int:
+    """How many rows there were that are as `found` says, and now are as `set_` says as well."""
+    table = _table(model)
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            columns = [*found, *set_]
+            names = ", ".join(f"c{number}" for number in range(len(columns)))
+            setting = ", ".join(f"{each.name} = v.c{number}" for number, each in enumerate(set_, len(found)))
+            where = " AND ".join(f"{table}.{each.name} = v.c{number}" for number, each in enumerate(found))
+            sql = f"UPDATE {table} SET {setting} FROM {_unnested(columns)} AS v ({names}) WHERE {where}"  # noqa: S608 - see insert
+            cursor.execute(sql, [column.values for column in columns])
+        else:
+            setting = ", ".join(f"{each.name} = %s" for each in set_)
+            where = " AND ".join(f"{each.name} = %s" for each in found)
+            sql = f"UPDATE {table} SET {setting} WHERE {where}"  # noqa: S608 - see insert
+            cursor.executemany(sql, _lines([*set_, *found]))
+        return int(cursor.rowcount)
 
-    def __init__(self, model: type[models.Model], key: str) -> None:
-        self._model = model
-        self._key = key
-        self.parameters: list[Any] = []
 
-    def setting(self, name: str, changes: Iterable[Change]) -> str:
-        cases = "".join(self._when(change.key, name, change.to[name]) for change in changes if name in change.to)
-        column = self._column(name)
-        return f"{column} = CASE {self._column(self._key)}{cases} ELSE {column} END"
+def _unnested(columns: Sequence["_Column"]) -> str:
+    """The lines as a table, one parameter a column."""
+    return f"unnest({', '.join(f'%s::{column.type}[]' for column in columns)})"
 
-    def chosen(self, changes: Iterable[Change]) -> str:
-        return f"{self._column(self._key)} IN ({', '.join(self._value(self._key, change.key) for change in changes)})"
 
-    def guard(self, name: str, changes: Iterable[Change]) -> str:
-        cases = "".join(self._when(change.key, name, change.was[name]) for change in changes)
-        return f"{self._column(name)} = CASE {self._column(self._key)}{cases} END"
+def _lines(columns: Sequence["_Column"]) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.values for column in columns), strict=True))
 
-    def _when(self, key: Any, name: str, value: Any) -> str:
-        return f" WHEN {self._value(self._key, key)} THEN {self._value(name, value)}"
 
-    def _value(self, name: str, value: Any) -> str:
-        field = self._model._meta.get_field(name)
-        assert isinstance(field, models.Field)
-        plain = value.value if isinstance(value, Enum) else value
-        self.parameters.append(None if plain is None else field.get_db_prep_save(plain, connection))
-        return "%s"
+def _table(model: type[models.Model]) -> str:
+    return connection.ops.quote_name(model._meta.db_table)
 
-    def _column(self, name: str) -> str:
-        field = self._model._meta.get_field(name)
-        assert isinstance(field, models.Field)
-        assert field.column
-        return connection.ops.quote_name(field.column)
+
+def _column(model: type[models.Model], name: str) -> str:
+    found = model._meta.get_field(name)
+    assert isinstance(found, models.Field)
+    assert found.column
+    return connection.ops.quote_name(found.column)
+
+
+class _Column:
+    """One column of all lines: its quoted name, its type, and its values as the database takes them."""
+
+    def __init__(self, model: type[models.Model], name: str, values: list[Any]) -> None:
+        found = model._meta.get_field(name)
+        assert isinstance(found, models.Field)
+        self.name = _column(model, name)
+        self.type = found.db_type(connection)
+        self.values: list[Any]
+        if isinstance(found, models.JSONField):
+            self.values = [None if value is None else msgspec.json.encode(value).decode() for value in values]
+        elif isinstance(found, models.CharField | models.TextField | models.IntegerField | models.BooleanField | models.FloatField):
+            named = any(issubclass(kind, Enum) for kind in set(map(type, values)))
+            self.values = [value.value if isinstance(value, Enum) else value for value in values] if named else values
+        else:
+            # Of moments, amounts and the ids of workloads there are few different ones in many rows.
+            known = {value: found.get_db_prep_save(value, connection) for value in set(values)}
+            self.values = [known[value] for value in values]

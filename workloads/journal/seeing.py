@@ -1,13 +1,16 @@
 """What was seen in a cluster, made ready before the transaction: bounded, named, and told apart from garbage."""
 
+import functools
 import logging
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from workloads.manifests import keys
-from workloads.observed import Object, listed, part, plain, slim
+from workloads.observed import Object, controller, part, plain
+from workloads.slimming import slim
 
 log = logging.getLogger(__name__)
 
@@ -16,11 +19,17 @@ Kind = Literal["job", "pod", "podgroup", "event"]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One object as the cluster told it; with `gone` it is not there any more, and the object is how it last was."""
+    """One object as the cluster told it; with `gone` it is not there any more, and the object is how it last was.
+
+    `instead_of` is the version of it that was known before the cluster was asked: that one is older, whatever the numbers say.
+    `asked_at` is when the cluster was asked for all there is, and showed it.
+    """
 
     kind: Kind
     object: Object
     gone: bool = False
+    instead_of: str = ""
+    asked_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,12 @@ class Thing:
     attempt: int = 0
     owner: str = ""
     data: Object = field(default_factory=dict)
+    instead_of: str = ""
+    asked_at: datetime | None = None
+
+    def is_news_to(self, version: str) -> bool:
+        """Whether it is newer than what is known of it, which has this version."""
+        return is_newer(self.version, version) or (version != "" and version == self.instead_of)
 
 
 def things(seen: Iterable[Seen]) -> Iterator[Thing]:
@@ -98,7 +113,7 @@ def _thing(seen: Seen) -> Thing | None:
     if seen.kind == "job" and "kind" not in data and not any(name.endswith("ReplicaSpecs") for name in data["spec"]):
         # The items of a list of a built-in kind do not say what they are.
         data["kind"] = "Job"
-    owner = next((plain(each.get("uid"), 64) for each in listed(metadata, "ownerReferences") if each.get("controller")), "")
+    owner = plain(controller(data).get("uid"), 64)
     name = str(metadata.get("name") or "")
     if seen.kind == "podgroup":
         name, owner = group_of(name)
@@ -113,6 +128,8 @@ def _thing(seen: Seen) -> Thing | None:
         attempt=attempt,
         owner=owner,
         data=data,
+        instead_of=seen.instead_of,
+        asked_at=seen.asked_at,
     )
 
 
@@ -122,8 +139,14 @@ def group_of(name: str) -> tuple[str, str]:
 
 
 def _workload(value: object) -> uuid.UUID | None:
+    return _uuid(value) if isinstance(value, str) and len(value) == 36 else None
+
+
+@functools.lru_cache(512)
+def _uuid(text: str) -> uuid.UUID | None:
+    """Pods of one workload come together."""
     try:
-        return uuid.UUID(value) if isinstance(value, str) and len(value) == 36 else None
+        return uuid.UUID(text)
     except ValueError:
         return None
 

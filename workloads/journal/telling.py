@@ -1,5 +1,6 @@
 """The cluster's own events: whose they are, and their rows, each once however often it is told."""
 
+import functools
 import logging
 import re
 from collections.abc import Iterable, Iterator
@@ -39,14 +40,14 @@ class Told:
     source: str
 
 
-def read(seen: Iterable[Seen]) -> Iterator[Told]:
-    """The events among these that may be about a workload of ours, each once, as last told."""
+def read(seen: Iterable[Seen], ahead: timedelta = timedelta(0)) -> Iterator[Told]:
+    """The events among these that may be about a workload of ours, each once, as last told. `ahead` is the cluster's clock, of ours."""
     newest: dict[str, Told] = {}
     for each in seen:
         if each.kind != "event" or each.gone:
             # That the cluster forgets an event is no news: the row stays.
             continue
-        told = _told(each.object if isinstance(each.object, dict) else {})
+        told = _told(each.object if isinstance(each.object, dict) else {}, ahead)
         if told is not None and (told.uid not in newest or supersedes(told, newest[told.uid].count, newest[told.uid].at)):
             newest[told.uid] = told
     return iter(newest.values())
@@ -57,11 +58,21 @@ def supersedes(told: Told, count: int, at: datetime) -> bool:
     return (told.count, told.at) > (count, at)
 
 
-def moment(value: object) -> datetime | None:
-    """RFC 3339 text as a moment; None for anything else."""
+def moment(value: object, ahead: timedelta = timedelta(0)) -> datetime | None:
+    """RFC 3339 text as a moment of ours, told by a clock that is so much ahead; None for anything else."""
+    found = _moment(value) if isinstance(value, str) and len(value) < 64 else None
     try:
-        found = datetime.fromisoformat(value) if isinstance(value, str) and len(value) < 64 else None
-        return found.astimezone(UTC) if found is not None and found.tzinfo else None
+        return found - ahead if found is not None else None
+    except OverflowError:
+        return None
+
+
+@functools.lru_cache(1024)
+def _moment(text: str) -> datetime | None:
+    """What happens to many pods at once is known to the second, so it is the same text."""
+    try:
+        found = datetime.fromisoformat(text)
+        return found.astimezone(UTC) if found.tzinfo else None
     except (ValueError, OverflowError):
         return None
 
@@ -71,7 +82,7 @@ def refined(at: datetime, now: datetime) -> datetime:
     return at if at.microsecond or now < at else min(now, at + _SECOND)
 
 
-def _told(event: Object) -> Told | None:
+def _told(event: Object, ahead: timedelta) -> Told | None:
     about = part(event, "involvedObject") or part(event, "regarding")
     namespace, subject, kind = (plain(about.get(name), 253) for name in ("namespace", "name", "kind"))
     names = _names(kind, subject)
@@ -80,7 +91,7 @@ def _told(event: Object) -> Told | None:
         return None
     series, metadata = part(event, "series"), part(event, "metadata")
     moments = [series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"), metadata.get("creationTimestamp")]
-    at = next((found for found in map(moment, moments) if found is not None), None)
+    at = next((found for each in moments if (found := moment(each, ahead)) is not None), None)
     if at is None:
         return None
     source = event.get("reportingComponent") or event.get("reportingController") or part(event, "source").get("component")
@@ -92,7 +103,7 @@ def _told(event: Object) -> Told | None:
         subject=subject,
         subject_uid=plain(about.get("uid"), 64),
         at=at,
-        first_at=moment(event.get("firstTimestamp")) or moment(event.get("eventTime")),
+        first_at=moment(event.get("firstTimestamp"), ahead) or moment(event.get("eventTime"), ahead),
         count=min(_MOST, max(1, number(series.get("count")), number(event.get("count")))),
         is_warning=event.get("type") == "Warning",
         reason=plain(event.get("reason"), 128),
@@ -109,4 +120,9 @@ def _names(kind: str, subject: str) -> tuple[str, ...]:
     if kind == "Pod":
         found = (pattern.fullmatch(subject) for pattern in (_REPLICA, _RUN))
         return tuple(dict.fromkeys(match[1] for match in found if match is not None))
+    if kind == "Job":
+        # Also one that the operator of an MPIJob or a TrainJob has made.
+        match = _REPLICA.fullmatch(subject)
+        made = (subject.removesuffix("-launcher"), match[1] if match else subject)
+        return tuple(dict.fromkeys((subject, *made))) if subject else ()
     return (subject,) if kind.endswith("Job") and subject else ()

@@ -70,6 +70,10 @@ class _PodState:
     open: set[int] = field(default_factory=set)
 
 
+def _client(cluster: uuid.UUID) -> Client:
+    return connections.client(cluster, can_wait=True)
+
+
 class Collector:
     """The logs of one cluster. `turn` does what there is to do now; `run` does so until it is stopped."""
 
@@ -78,7 +82,7 @@ class Collector:
         cluster: uuid.UUID,
         stop: threading.Event,
         woken: threading.Event,
-        client: Callable[[uuid.UUID], Client] = connections.client,
+        client: Callable[[uuid.UUID], Client] = _client,
         at_once: int = AT_ONCE,
     ) -> None:
         self._cluster = cluster

@@ -37,6 +37,14 @@ def keep(workload_id: uuid.UUID, within: float = 5.0) -> bool:
     return safe
 
 
+def give_up(cluster_id: uuid.UUID, why: str) -> None:
+    """Of the logs in a cluster that was removed no more is to be had than is here; those of which there is nothing are lost."""
+    unread = Log.objects.filter(pod__workload__cluster_id=cluster_id, state=Log.State.CAPTURING)
+    unread.filter(size__gt=0).update(state=Log.State.COMPLETE, note=why[:500], ended_at=timezone.now())
+    unread.update(state=Log.State.LOST, note=why[:500], ended_at=timezone.now())
+    Pod.objects.filter(workload__cluster_id=cluster_id, logs_kept=False).update(logs_kept=True)
+
+
 def retain(now: datetime | None = None) -> int:
     """Remove logs that ended too long ago, then the oldest while all together are too large, and files without a workload.
 

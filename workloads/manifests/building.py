@@ -1,32 +1,79 @@
-"""From a Spec to Kubernetes objects: which builder is whose."""
+"""From a Spec to Kubernetes objects: which builder is whose, and what every workload has beside its job."""
 
 from collections.abc import Callable, Mapping
 
-from workloads.manifests import keys, pytorch, standard
-from workloads.manifests.pods import Identity, Object
-from workloads.specs import Framework, Spec
+from clusters.capabilities import UNKNOWN, Capabilities
+from workloads.manifests import jax, keys, mpi, pods, pytorch, serving, standard, tensorflow, trainjob, volumes, xgboost
+from workloads.manifests.placement import NO_POOLS, Pools
+from workloads.manifests.pods import Identity
+from workloads.manifests.volumes import IMAGES, Images
+from workloads.observed import Object
+from workloads.specs import Spec
 
 Builder = Callable[[Spec, Identity], list[Object]]
 
-FRAMEWORKS: Mapping[Framework, Builder] = {Framework.PYTORCH: pytorch.build}
-"""The distributed frameworks that can be launched, one module each."""
+BUILDERS: Mapping[str, Builder] = {
+    "batch/v1/Job": standard.build,
+    "kubeflow.org/v1/PyTorchJob": pytorch.build,
+    "kubeflow.org/v1/TFJob": tensorflow.build,
+    "kubeflow.org/v1/XGBoostJob": xgboost.build,
+    "kubeflow.org/v1/JAXJob": jax.build,
+    "kubeflow.org/v2beta1/MPIJob": mpi.build,
+    "kubeflow.org/v1/MPIJob": mpi.build_v1,
+}
+"""By the kind that stands for the workload, one module a framework. A TrainJob needs its runtime besides."""
 
 
 class CannotBuild(Exception):
-    """There is no builder for what is asked; `problems` says so before, in words for the person."""
+    """There is no builder for what is asked; `problems` and `refusals` say so before, in words for the person."""
 
 
-def build(spec: Spec, *, workload_id: str, attempt: int = 1, scheduler: str = keys.KAI) -> list[Object]:
-    """The objects of one attempt, in the order in which to create them; the first one stands for the workload.
+def build(
+    spec: Spec,
+    *,
+    workload_id: str,
+    attempt: int = 1,
+    capabilities: Capabilities = UNKNOWN,
+    images: Images = IMAGES,
+    job_kind: str = "",
+    pull_secrets: tuple[str, ...] = (),
+    pools: Pools = NO_POOLS,
+) -> list[Object]:
+    """The objects of one attempt, in the order in which to create them; the last one stands for the workload.
 
     Pure: the same arguments give the same objects, names included, so that a second try finds what the first one made. Expects a
-    spec without problems. Auto-deletion is not handed to the cluster: it would take the job away before its end has been seen.
-    Raises CannotBuild.
+    spec without problems that the cluster does not refuse. Auto-deletion is not handed to the cluster: it would take the job away
+    before its end has been seen. `job_kind` is the kind that was decided on before ("kubeflow.org/v1/PyTorchJob"), `pull_secrets` are
+    those of the project, beside the environment's own; `pools` are the cluster's. Raises CannotBuild.
     """
-    if not spec.is_distributed:
-        builder: Builder | None = standard.build
-    else:
-        builder = FRAMEWORKS.get(spec.framework) if spec.framework else None
-    if builder is None:
-        raise CannotBuild(f"nothing builds {spec.architecture} workloads of framework {spec.framework}")
-    return builder(spec, Identity(workload_id, attempt, scheduler))
+    if spec.is_distributed and spec.framework is None:
+        raise CannotBuild("a distributed workload has a framework")
+    identity = Identity(
+        workload_id,
+        attempt,
+        scheduler=keys.KAI if capabilities.kai else "",
+        # KAI reads the label, and falls back to its default where the class is missing; the cluster's own scheduler does neither.
+        classes=frozenset() if capabilities.kai else capabilities.priority_classes,
+        images=images,
+        pull_secrets=pull_secrets,
+        pools=pools,
+    )
+    wanted = job_kind or serving.target(spec, capabilities).job_kind
+    return [*_claims(spec, identity), *_job(spec, identity, capabilities, wanted)]
+
+
+def _job(spec: Spec, identity: Identity, capabilities: Capabilities, job_kind: str) -> list[Object]:
+    if job_kind == serving.TRAINJOB.job_kind and spec.framework is not None:
+        chosen = trainjob.runtime(spec.framework, capabilities)
+        if chosen is None:
+            raise CannotBuild(f"no runtime of the cluster serves {spec.framework.label}")
+        return trainjob.build(spec, identity, chosen)
+    if job_kind not in BUILDERS:
+        raise CannotBuild(f"nothing builds {job_kind}")
+    return BUILDERS[job_kind](spec, identity)
+
+
+def _claims(spec: Spec, identity: Identity) -> list[Object]:
+    """What outlives an attempt carries the workload's id without the attempt's number."""
+    marked = {keys.MANAGED_BY: keys.MUSTER, keys.WORKLOAD: identity.workload_id, keys.PROJECT: spec.project}
+    return [pods.labelled(claim, marked) for claim in volumes.claims(spec)]

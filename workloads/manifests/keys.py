@@ -12,6 +12,8 @@ QUEUE = "kai.scheduler/queue"
 PREEMPTIBILITY = "kai.scheduler/preemptibility"
 PRIORITY_CLASS = "priorityClassName"
 
+NODE_POOL = "kai.scheduler/node-pool"
+"""The label of nodes that says to which pool they belong."""
 NODE_TYPE = "run.ai/type"
 """The label of nodes that a node type selects."""
 

@@ -5,13 +5,18 @@ from typing import Any
 
 from workloads import quantities
 from workloads.specs import (
+    S3,
     Access,
     Claim,
+    ClaimAccess,
     Compute,
     ConfigMap,
     EmptyDir,
+    Framework,
+    Git,
     HostPath,
     Lifecycle,
+    NewClaim,
     Nfs,
     Pair,
     Secret,
@@ -20,6 +25,7 @@ from workloads.specs import (
     Source,
     Spec,
     Toleration,
+    Topology,
     Variable,
     Volume,
     join_words,
@@ -27,6 +33,13 @@ from workloads.specs import (
 from workloads.specs.spec import UNCHANGED
 
 Body = dict[str, Any]
+
+MODES: Mapping[ClaimAccess, str] = {
+    ClaimAccess.ONE_NODE: "readWriteOnce",
+    ClaimAccess.MANY_READ: "readOnlyMany",
+    ClaimAccess.MANY_WRITE: "readWriteMany",
+}
+"""The access modes of a new claim, as the API names its flags."""
 
 DISTRIBUTED = "/api/v1/workloads/distributed"
 STANDARD = "/api/v1/workloads/trainings"
@@ -40,23 +53,34 @@ def rest_path(spec: Spec) -> str:
 def as_rest(spec: Spec, *, project_id: str, cluster_id: str) -> Body:
     """The body that submits this spec.
 
-    `noMaster`, `writableByRank0Only` and an empty directory's `readOnly` are extensions of ours: the API has no fields for workers only
-    and for such volumes.
+    Extensions of ours, for what the API has no field for: `noMaster`, `parameterServers`, `maxRestarts`, `writableByRank0Only`, a
+    bucket's `prefix`, `readOnly` of an empty directory and a Git repository, and the restart policy ExitCode.
     """
     body: Body = {"name": spec.name, "projectId": project_id, "clusterId": cluster_id}
     wanted = _setup(spec.setup) | _lifecycle(spec.lifecycle)
     if not spec.is_distributed:
         runs = {} if spec.runs == 1 else {"completions": spec.runs, "parallelism": spec.parallelism}
         return body | {"spec": wanted | runs}
-    head: Body = {"distributedFramework": spec.framework.value if spec.framework else None, "numWorkers": spec.workers}
-    if spec.elastic is not None:
-        head |= {"minReplicas": spec.elastic.min_workers, "maxReplicas": spec.elastic.max_workers}
-    body["spec"] = head | wanted
+    body["spec"] = _head(spec) | wanted
     if not spec.has_master:
         return body | {"noMaster": True}
     if spec.master == UNCHANGED:
         return body | {"masterSpecSameAsWorker": True}
     return body | {"masterSpecSameAsWorker": False, "masterSpec": _setup(spec.master_setup)}
+
+
+def _head(spec: Spec) -> Body:
+    """What only distributed workloads have, or only one of the frameworks."""
+    head: Body = {"distributedFramework": spec.framework.value if spec.framework else None, "numWorkers": spec.workers}
+    if spec.elastic is not None:
+        head |= {"minReplicas": spec.elastic.min_workers, "maxReplicas": spec.elastic.max_workers}
+        head |= {} if spec.elastic.max_restarts is None else {"maxRestarts": spec.elastic.max_restarts}
+    if spec.parameter_servers:
+        head["parameterServers"] = spec.parameter_servers
+    if spec.framework is Framework.MPI:
+        mpi = spec.mpi
+        head |= {"slotsPerWorker": mpi.slots, "sshAuthMountPath": mpi.ssh_path, "mpiLauncherCreationPolicy": mpi.launcher.value}
+    return head
 
 
 def _setup(setup: Setup) -> Body:
@@ -74,6 +98,8 @@ def _setup(setup: Setup) -> Body:
         compute=_compute(setup.compute),
         storage=_storage(setup.volumes),
         nodeType=setup.node_type,
+        nodePools=list(setup.node_pools),
+        podAffinity=_topology(setup.topology),
         tolerations=[_toleration(number, each) for number, each in enumerate(setup.tolerations, 1)],
         security=_security(setup.security),
     )
@@ -132,7 +158,7 @@ def _storage(volumes: Iterable[Volume]) -> Body:
         if field in ("pvc", "nfs", "hostPath"):
             # Always said: the API's own defaults differ from kind to kind.
             access["readOnly"] = volume.access is Access.READ_ONLY
-        elif field == "emptyDirVolume" and volume.access is Access.READ_ONLY:
+        elif field in ("emptyDirVolume", "git") and volume.access is Access.READ_ONLY:
             access["readOnly"] = True
         if volume.access is Access.RANK_0_WRITES:
             access["writableByRank0Only"] = True
@@ -152,12 +178,32 @@ _STORAGE: Mapping[type[Volume], Callable[[Any], tuple[str, Body]]] = {
     ),
     Secret: lambda it: ("secretVolume", _given(secret=it.name, mountPath=it.path, defaultMode=_mode(it.mode))),
     Claim: lambda it: ("pvc", {"claimName": it.claim, "existingPvc": True, "path": it.path}),
+    NewClaim: lambda it: ("pvc", _new_claim(it)),
     Nfs: lambda it: ("nfs", {"server": it.server, "path": it.export, "mountPath": it.path}),
+    Git: lambda it: (
+        "git",
+        _given(repository=it.repository, branch=it.branch, revision=it.revision, path=it.path, secretRef=_git_secret(it)),
+    ),
+    S3: lambda it: ("s3", _given(bucket=it.bucket, prefix=it.prefix, path=it.path, url=it.url, accessKeySecret=it.secret)),
 }
+
+
+def _new_claim(claim: NewClaim) -> Body:
+    modes = {MODES[mode]: True for mode in claim.modes}
+    info = _given(size=claim.size, storageClass=claim.storage_class, accessModes=modes, volumeMode="Filesystem")
+    return {"existingPvc": False, "claimInfo": info, "ephemeral": claim.ephemeral, "path": claim.path}
+
+
+def _git_secret(git: Git) -> Body:
+    return _given(name=git.secret, authenticationMethod=git.credential and git.credential.value)
 
 
 def _mode(mode: int | None) -> str | None:
     return None if mode is None else f"{mode:04o}"
+
+
+def _topology(topology: Topology | None) -> Body | None:
+    return None if topology is None else {"type": "Required" if topology.required else "Preferred", "key": topology.key}
 
 
 def _toleration(number: int, toleration: Toleration) -> Body:

@@ -1,7 +1,8 @@
 """A standard workload as a batch/v1 Job."""
 
 from workloads.manifests import pods
-from workloads.manifests.pods import Identity, Object
+from workloads.manifests.pods import Identity
+from workloads.observed import Object
 from workloads.specs import RestartPolicy, Spec
 
 CONTAINER = "main"

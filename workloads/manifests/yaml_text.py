@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from workloads.manifests.pods import Object
+from workloads.observed import Object
 
 _BLOCK = re.compile(r"[^\s][ -~\n]*[!-~]\n?")
 """Several lines of plain ASCII: what a block shows as it is."""

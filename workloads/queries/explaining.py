@@ -1,30 +1,22 @@
 """Why a workload waits or failed: puts the rows into the shapes that `diagnosis` reads, and finds the place in the log it speaks of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Q, QuerySet
 
-from clusters.models import Node
 from projects.models import User
-from projects.querysets import visible_projects
 from workloads import logbook
-from workloads.diagnosis import Diagnosis, why_failed, why_waiting
-from workloads.models import Event, Log, Pod, Workload
-from workloads.observed import Object, view
-from workloads.queries.rooms import rooms
-from workloads.states import ACTIVE, Status
+from workloads.diagnosis import Diagnosis, why_failed
+from workloads.models import Log, Pod, Workload
+from workloads.observed import view
+from workloads.queries import waiting
+from workloads.queries.waiting import MOST_PODS, WAITING
+from workloads.states import Status
 
-WAITING = ACTIVE - {Status.RUNNING}
-"""Statuses that are asked why."""
-MOST_PODS = 500
-MOST_EVENTS = 200
 MOST_LOGS = 16
 TAIL = 64 * 1024
 """Bytes of the end of a log that are searched for its cause."""
-
-_NONE = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +51,8 @@ def diagnosis_of(workload: Workload, user: User) -> Explained | None:
 
 
 def _waits(workload: Workload, user: User) -> Explained | None:
-    pods = _pods(workload).filter(vanished_at=None)
-    rows = list(pods.order_by("rank", "id")[:MOST_PODS])
-    holdings = _holdings(workload)
-    told = why_waiting(
-        workload.job or {},
-        [pod.data for pod in rows],
-        workload.pod_group,
-        queue=_queue(workload, holdings),
-        nodes=rooms(workload.cluster_id),
-        events=_events(workload),
-        holders=_holders(workload, holdings, visible_projects(user)),
-    )
-    return None if told is None else Explained(told, next((pod for pod in rows if told.pod and pod.name == told.pod), None))
+    told = waiting.why([workload], user).get(workload.pk)
+    return None if told is None else Explained(*told)
 
 
 def _failed(workload: Workload) -> Explained | None:
@@ -125,61 +106,3 @@ def _logs(pods: Sequence[Pod]) -> list[tuple[Pod, Log]]:
             best.pod = pod
             chosen.append((pod, best))
     return chosen
-
-
-def _events(workload: Workload) -> Sequence[Object]:
-    """The cluster's events of the attempt as objects, the newest MOST_EVENTS."""
-    rows = Event.objects.filter(workload=workload, attempt=workload.attempt, kind=Event.Kind.CLUSTER).order_by("-at", "-id")
-    return [
-        {
-            "involvedObject": {"kind": row.subject_kind, "name": row.subject},
-            "type": "Warning" if row.is_warning else "Normal",
-            "reason": row.reason,
-            "message": row.text,
-            "lastTimestamp": row.at.isoformat(),
-        }
-        for row in rows[:MOST_EVENTS]
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Holding:
-    project_id: int
-    name: str
-    preemptible: bool
-    gpus: Decimal
-
-
-def _holdings(workload: Workload) -> Sequence[_Holding]:
-    """GPUs that projects hold on the cluster now."""
-    holding = Workload.objects.filter(cluster_id=workload.cluster_id, status__in=_HOLDING, gpus_allocated__gt=0).order_by()
-    grouped = holding.values("project_id", "project__name", "preemptible").annotate(gpus=Sum("gpus_allocated"))
-    return [_Holding(each["project_id"], each["project__name"], each["preemptible"], each["gpus"]) for each in grouped]
-
-
-_HOLDING = [status.value for status in ACTIVE | {Status.STOPPING, Status.DELETING}]
-
-
-def _queue(workload: Workload, holdings: Sequence[_Holding]) -> Object:
-    """The project's Queue as far as its row tells: the quota, and what the project holds."""
-    mine = [each for each in holdings if each.project_id == workload.project_id]
-    quota = workload.project.gpu_quota
-    allocated = sum((each.gpus for each in mine), _NONE)
-    fixed = sum((each.gpus for each in mine if not each.preemptible), _NONE)
-    return {
-        "spec": {"resources": {"gpu": {} if quota is None else {"quota": str(quota)}}},
-        "status": {"allocated": {"nvidia.com/gpu": str(allocated)}, "allocatedNonPreemptible": {"nvidia.com/gpu": str(fixed)}},
-    }
-
-
-def _holders(workload: Workload, holdings: Sequence[_Holding], visible: frozenset[int] | None) -> Mapping[str, Decimal]:
-    """GPUs of other projects by name; those that may not be named, and pods that are not Muster's, together under ""."""
-    found: dict[str, Decimal] = {}
-    for each in holdings:
-        if each.project_id != workload.project_id:
-            name = each.name if visible is None or each.project_id in visible else ""
-            found[name] = found.get(name, _NONE) + each.gpus
-    foreign = Node.objects.filter(cluster_id=workload.cluster_id).aggregate(gpus=Sum("used_gpus"))["gpus"]
-    if foreign:
-        found[""] = found.get("", _NONE) + foreign
-    return found

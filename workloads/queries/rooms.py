@@ -12,6 +12,7 @@ from clusters.models import Node
 from workloads import quantities
 from workloads.diagnosis import Amounts, NodeRoom
 from workloads.models import Pod, Workload
+from workloads.observed import LEADERS
 from workloads.specs import BadSpec, Compute, from_json
 
 KEPT = 5
@@ -20,6 +21,8 @@ MOST_NODES = 5000
 MOST_WORKLOADS = 2000
 
 _NONE = Decimal(0)
+_FIRST = LEADERS | {"launcher"}
+"""The roles of pods that are set up as the spec's master."""
 
 
 def rooms(cluster_id: uuid.UUID) -> Sequence[NodeRoom]:
@@ -39,7 +42,8 @@ def _rooms(cluster_id: uuid.UUID) -> Sequence[NodeRoom]:
         total = Amounts(node.gpus, node.cpu, Decimal(node.memory))
         used = Amounts(node.used_gpus, node.used_cpu, Decimal(node.used_memory)) + ours[node.name]
         labels = {str(key): str(value) for key, value in node.labels.items()} if isinstance(node.labels, dict) else {}
-        found.append(NodeRoom(node.name, total, total - used, node.is_ready and node.is_schedulable, labels))
+        taints = [taint for taint in node.taints if isinstance(taint, dict)] if isinstance(node.taints, list) else []
+        found.append(NodeRoom(node.name, total, total - used, node.is_ready and node.is_schedulable, labels, taints))
     return found
 
 
@@ -50,7 +54,7 @@ def _ours(cluster_id: uuid.UUID) -> dict[str, Amounts]:
     asked = _asked({group["workload_id"] for group in groups})
     held: dict[str, Amounts] = defaultdict(Amounts)
     for group in groups:
-        cpu, memory = asked.get((group["workload_id"], group["role"] == "master"), (_NONE, _NONE))
+        cpu, memory = asked.get((group["workload_id"], group["role"] in _FIRST), (_NONE, _NONE))
         held[group["node"]] += Amounts(group["devices"] or _NONE, cpu * group["pods"], memory * group["pods"])
     return held
 

@@ -1,11 +1,15 @@
 """What was asked for: `Spec`, what is wrong with it, and its form in a database row. No Django; knows nothing of a cluster's state."""
 
 from workloads.specs.choices import (
+    CAPABILITIES,
     Access,
     Architecture,
+    ClaimAccess,
     CleanPodPolicy,
     Configuration,
     Framework,
+    GitAccess,
+    LauncherCreation,
     Preemptibility,
     Priority,
     PullPolicy,
@@ -16,37 +20,47 @@ from workloads.specs.choices import (
     TolerationOperator,
 )
 from workloads.specs.parts import (
+    S3,
+    VOLUMES,
     Claim,
     Compute,
     ConfigMap,
     EmptyDir,
     Environment,
     Extended,
+    Git,
     Gpus,
     HostPath,
+    NewClaim,
     Nfs,
     Pair,
     Secret,
     Security,
     Setup,
     Toleration,
+    Topology,
     Variable,
     Volume,
 )
 from workloads.specs.problems import Problem, problems
 from workloads.specs.rules import longest_name
-from workloads.specs.spec import INHERITED, UNCHANGED, Elastic, Inherited, Lifecycle, MasterChanges, Spec, Totals
+from workloads.specs.spec import INHERITED, PLAIN_MPI, UNCHANGED, Elastic, Inherited, Lifecycle, MasterChanges, Mpi, Spec, Totals
 from workloads.specs.stored import BadSpec, from_json, to_json
 from workloads.specs.words import BadWords, join_words, split_words
 
 __all__ = [
+    "CAPABILITIES",
     "INHERITED",
+    "PLAIN_MPI",
+    "S3",
     "UNCHANGED",
+    "VOLUMES",
     "Access",
     "Architecture",
     "BadSpec",
     "BadWords",
     "Claim",
+    "ClaimAccess",
     "CleanPodPolicy",
     "Compute",
     "ConfigMap",
@@ -56,11 +70,16 @@ __all__ = [
     "Environment",
     "Extended",
     "Framework",
+    "Git",
+    "GitAccess",
     "Gpus",
     "HostPath",
     "Inherited",
+    "LauncherCreation",
     "Lifecycle",
     "MasterChanges",
+    "Mpi",
+    "NewClaim",
     "Nfs",
     "Pair",
     "Preemptibility",
@@ -77,6 +96,7 @@ __all__ = [
     "Toleration",
     "TolerationEffect",
     "TolerationOperator",
+    "Topology",
     "Totals",
     "Variable",
     "Volume",

@@ -24,11 +24,14 @@ class Framework(StrEnum):
         return "TensorFlow" if self is Framework.TENSORFLOW else self.value
 
     @property
-    def unsupported(self) -> str:
-        """Why it cannot be chosen, in a sentence; empty when it can."""
-        if self is Framework.PYTORCH:
-            return ""
-        return f"{self.label} cannot be launched with this version of Muster yet; PyTorch can."
+    def configurations(self) -> "tuple[Configuration, ...]":
+        """With and without a master, as far as the framework has both; the usual one first."""
+        return _CONFIGURATIONS[self]
+
+    @property
+    def master(self) -> str:
+        """What the framework calls its one-of-a-kind pod, in lower case."""
+        return {Framework.TENSORFLOW: "chief", Framework.MPI: "launcher"}.get(self, "master")
 
 
 class Configuration(StrEnum):
@@ -40,6 +43,42 @@ class Configuration(StrEnum):
         return "Workers & master" if self is Configuration.WORKERS_AND_MASTER else "Workers only"
 
 
+_BOTH = (Configuration.WORKERS_AND_MASTER, Configuration.WORKERS_ONLY)
+_CONFIGURATIONS = {
+    Framework.PYTORCH: _BOTH,
+    Framework.TENSORFLOW: _BOTH,
+    Framework.MPI: (Configuration.WORKERS_AND_MASTER,),
+    Framework.XGBOOST: (Configuration.WORKERS_AND_MASTER,),
+    Framework.JAX: (Configuration.WORKERS_ONLY,),
+}
+
+
+class LauncherCreation(StrEnum):
+    """When MPI's launcher is made: with the workers, or once they run."""
+
+    AT_STARTUP = "AtStartup"
+    WAIT_FOR_WORKERS = "WaitForWorkersReady"
+
+    @property
+    def label(self) -> str:
+        return "With the workers" if self is LauncherCreation.AT_STARTUP else "Once all workers run"
+
+
+class GitAccess(StrEnum):
+    """How a private repository lets one in: the Secret has `username` and `password`, or `ssh-privatekey`."""
+
+    PASSWORD = "password"  # noqa: S105 - the word, not a secret
+    SSH_KEY = "ssh-key"
+
+
+class ClaimAccess(StrEnum):
+    """Who may mount a new claim: one node, many to read, many to write."""
+
+    ONE_NODE = "ReadWriteOnce"
+    MANY_READ = "ReadOnlyMany"
+    MANY_WRITE = "ReadWriteMany"
+
+
 class PullPolicy(StrEnum):
     ALWAYS = "Always"
     IF_NOT_PRESENT = "IfNotPresent"
@@ -47,9 +86,12 @@ class PullPolicy(StrEnum):
 
 
 class RestartPolicy(StrEnum):
+    """What happens to a container that ended. EXIT_CODE restarts what a signal ended, and takes codes up to 127 for the program's word."""
+
     ALWAYS = "Always"
     ON_FAILURE = "OnFailure"
     NEVER = "Never"
+    EXIT_CODE = "ExitCode"
 
 
 class CleanPodPolicy(StrEnum):

@@ -4,7 +4,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import ClassVar
 
-from workloads.specs.choices import Access, PullPolicy, Seccomp, Source, TolerationEffect, TolerationOperator
+from workloads.specs.choices import (
+    Access,
+    ClaimAccess,
+    GitAccess,
+    PullPolicy,
+    Seccomp,
+    Source,
+    TolerationEffect,
+    TolerationOperator,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +178,59 @@ class Nfs(Volume):
     export: str
 
 
-VOLUMES: tuple[type[Volume], ...] = (EmptyDir, HostPath, ConfigMap, Secret, Claim, Nfs)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewClaim(Volume):
+    """A PersistentVolumeClaim made for the workload: one for all its pods until it is deleted, or, `ephemeral`, one for each pod.
+
+    `size` is a quantity; without a storage class the cluster's default serves it.
+    """
+
+    kind: ClassVar[str] = "newPvc"
+    noun: ClassVar[str] = "new PVC"
+
+    size: str
+    storage_class: str = ""
+    modes: tuple[ClaimAccess, ...] = (ClaimAccess.ONE_NODE,)
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Git(Volume):
+    """The files of a Git repository, fetched before the containers start; each pod has its own.
+
+    `revision` is a commit or tag and goes before `branch`; without both it is the repository's default branch. `secret` names the
+    Secret of a private one.
+    """
+
+    kind: ClassVar[str] = "git"
+    noun: ClassVar[str] = "Git repository"
+
+    repository: str
+    branch: str = ""
+    revision: str = ""
+    secret: str = ""
+    credential: GitAccess | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3(Volume):
+    """The objects of a bucket below `prefix`, downloaded before the containers start; each pod has its own, and nothing goes back.
+
+    `url` is the service's address, empty for Amazon's.
+    `secret` names a Secret with `AccessKeyId` and `SecretKey`; a public bucket needs none.
+    """
+
+    kind: ClassVar[str] = "s3"
+    noun: ClassVar[str] = "S3 bucket"
+
+    bucket: str
+    prefix: str = ""
+    url: str = ""
+    secret: str = ""
+    access: Access = Access.READ_ONLY
+
+
+VOLUMES: tuple[type[Volume], ...] = (EmptyDir, HostPath, ConfigMap, Secret, Claim, NewClaim, Nfs, Git, S3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +242,14 @@ class Toleration:
     value: str = ""
     effect: TolerationEffect = TolerationEffect.ANY
     seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The pods shall be together: on nodes with the same value of the label `key`. Where not `required` they are if it is possible."""
+
+    key: str
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +280,6 @@ class Setup:
     annotations: tuple[Pair, ...] = ()
     labels: tuple[Pair, ...] = ()
     security: Security = Security()
+    node_pools: tuple[str, ...] = ()
+    """Names of node pools; the first with room is taken."""
+    topology: Topology | None = None

@@ -5,16 +5,19 @@ from decimal import Decimal
 
 from workloads import quantities
 from workloads.specs import rules
-from workloads.specs.choices import CAPABILITIES, Access, Source, TolerationEffect, TolerationOperator
+from workloads.specs.choices import CAPABILITIES, Access, GitAccess, Source, TolerationEffect, TolerationOperator
 from workloads.specs.parts import (
+    S3,
     Claim,
     Compute,
     ConfigMap,
     EmptyDir,
     Environment,
     Extended,
+    Git,
     Gpus,
     HostPath,
+    NewClaim,
     Nfs,
     Pair,
     Secret,
@@ -36,6 +39,7 @@ MOST_ID = 2**31 - 1
 CPU = ("1m", "4096")
 MEMORY = ("1Mi", "64Ti")
 FINEST_PORTION = Decimal("0.0001")
+DEFAULT_POOL = "default"
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a mount path
 
 Wrong = tuple[str, str, str]
@@ -50,9 +54,21 @@ def of_setup(setup: Setup) -> Iterator[Wrong]:
     for index, toleration in enumerate(setup.tolerations):
         yield from _prefixed(f"tolerations.{index}.", _toleration(index + 1, toleration))
     yield from _one("node_type", "The node type", rules.label_value(setup.node_type))
+    yield from _many("node_pools", "node pools", setup.node_pools)
+    yield from _twice("node_pools", "node pool", setup.node_pools)
+    for index, pool in enumerate(setup.node_pools):
+        yield from _one(f"node_pools.{index}", f"Node pool {index + 1}", _node_pool(pool))
+    if setup.topology is not None:
+        yield from _one("topology.key", "The key of the topology", rules.key(setup.topology.key))
     yield from _pairs("labels", "label", setup.labels)
     yield from _pairs("annotations", "annotation", setup.annotations)
     yield from _prefixed("security.", _security(setup.security))
+
+
+def _node_pool(pool: str) -> str:
+    if pool == DEFAULT_POOL:
+        return f"must not be {DEFAULT_POOL}: nodes that are in no pool have no label. Name no pool, and any node will do"
+    return rules.label_value(pool) if pool else "must be given"
 
 
 def _environment(environment: Environment) -> Iterator[Wrong]:
@@ -164,9 +180,51 @@ def _source(where: str, volume: Volume) -> Iterator[Wrong]:
                 yield "access", f"The access of {where}", "must be read-only: the cluster writes its files"
         case Claim():
             yield from _one("claim", f"The claim of {where}", rules.object_name(volume.claim))
+        case NewClaim():
+            yield from _new_claim(where, volume)
+        case Git():
+            yield from _git(where, volume)
+        case S3():
+            yield from _s3(where, volume)
         case Nfs():
             yield from _one("server", f"The server of {where}", rules.host(volume.server))
             yield from _one("export", f"The exported path of {where}", rules.path(volume.export))
+
+
+def _new_claim(where: str, volume: NewClaim) -> Iterator[Wrong]:
+    wrong = rules.quantity(volume.size, least="1Mi", most="64Ti", step=Decimal(1)) if volume.size else "must be given"
+    yield from _one("size", f"The size of {where}", wrong)
+    if volume.storage_class:
+        yield from _one("storage_class", f"The storage class of {where}", rules.object_name(volume.storage_class))
+    if not volume.modes:
+        yield "modes", f"The access modes of {where}", "must be at least one"
+    if volume.ephemeral and volume.access is Access.RANK_0_WRITES:
+        yield "access", f"The access of {where}", "cannot be for rank 0 only: each pod has one of its own"
+
+
+def _git(where: str, volume: Git) -> Iterator[Wrong]:
+    yield from _one("repository", f"The repository of {where}", rules.repository(volume.repository))
+    for field, words, value in (("branch", "branch", volume.branch), ("revision", "revision", volume.revision)):
+        if value:
+            yield from _one(field, f"The {words} of {where}", rules.revision(value))
+    if volume.secret:
+        yield from _one("secret", f"The Secret of {where}", rules.object_name(volume.secret))
+    if bool(volume.secret) != (volume.credential is not None):
+        yield "secret", f"The Secret of {where}", "must be named together with what it holds: a password or an SSH key"
+    if volume.credential is GitAccess.SSH_KEY and volume.repository.startswith(("https://", "http://")):
+        yield "repository", f"The repository of {where}", "must be an SSH address where an SSH key opens it"
+
+
+def _s3(where: str, volume: S3) -> Iterator[Wrong]:
+    yield from _one("bucket", f"The bucket of {where}", rules.bucket(volume.bucket))
+    if volume.prefix:
+        yield from _one("prefix", f"The prefix of {where}", rules.sub_path(volume.prefix))
+    if volume.url:
+        yield from _one("url", f"The service of {where}", rules.url(volume.url))
+    if volume.secret:
+        yield from _one("secret", f"The Secret of {where}", rules.object_name(volume.secret))
+    if volume.access is not Access.READ_ONLY:
+        yield "access", f"The access of {where}", "must be read-only: it is a copy, and nothing written goes back to the bucket"
 
 
 def _toleration(number: int, toleration: Toleration) -> Iterator[Wrong]:
@@ -219,11 +277,11 @@ def _many(field: str, words: str, listed: Sequence[object], most: int = MOST_LIS
         yield field, f"The number of {words}", f"must be at most {most}"
 
 
-def _twice(field: str, noun: str, values: Sequence[str], part: str) -> Iterator[Wrong]:
+def _twice(field: str, noun: str, values: Sequence[str], part: str = "") -> Iterator[Wrong]:
     seen: set[str] = set()
     for index, value in enumerate(values):
         if value in seen:
-            yield f"{field}.{index}.{part}", f"The {noun} {value[:80]}", "must be given once only"
+            yield f"{field}.{index}.{part}".rstrip("."), f"The {noun} {value[:80]}", "must be given once only"
         seen.add(value)
 
 

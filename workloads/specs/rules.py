@@ -2,6 +2,7 @@
 
 import re
 from decimal import Decimal
+from urllib.parse import SplitResult, urlsplit
 
 from workloads import quantities
 from workloads.specs.choices import Framework
@@ -16,7 +17,7 @@ _SUFFIXES = {
     Framework.PYTORCH: "-master-0",
     Framework.XGBOOST: "-master-0",
     Framework.JAX: "",
-    Framework.TENSORFLOW: "-evaluator-0",
+    Framework.TENSORFLOW: "-chief-0",
     Framework.MPI: "-launcher",
 }
 """The longest that each training operator appends for its one-of-a-kind pod; workers get "-worker-N"."""
@@ -50,6 +51,9 @@ _IMAGE = re.compile(
     rf"/?(([A-Za-z0-9][-A-Za-z0-9.]*)(:[0-9]{{1,5}})?/)?{_COMPONENT}(/{_COMPONENT})*(:[A-Za-z0-9_][-A-Za-z0-9_.]{{0,127}})?"
     r"(@[a-z0-9]+:[a-f0-9]{32,128})?"
 )
+_SCP = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9_.]*@[A-Za-z0-9][-A-Za-z0-9.]*:[^-:/ ][^: ]*")
+_REVISION = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9_./+#@]*")
+_BUCKET = re.compile(r"[a-z0-9][-a-z0-9.]{1,61}[a-z0-9]")
 _HOST = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?")
 
 
@@ -177,6 +181,58 @@ def mount_path(value: str) -> str:
 def sub_path(value: str) -> str:
     """A relative path below a volume's root."""
     return "must not start with /" if value.startswith("/") else path(f"/{value}")
+
+
+def repository(value: str) -> str:
+    """The address of a Git repository. User and password do not belong into it: they would be seen by everybody who sees the workload."""
+    if not value:
+        return "must be given"
+    if len(value) > LONGEST_PATH or not value.isprintable() or not value.isascii() or " " in value:
+        return f"must have at most {LONGEST_PATH} printable characters and no spaces"
+    if _SCP.fullmatch(value):
+        return ""
+    url = _split(value)
+    if url is None or url.scheme not in ("https", "http", "ssh", "git", "file") or not (url.hostname or url.scheme == "file"):
+        return "must be a URL such as https://github.com/team/code.git, or user@host:path for SSH"
+    if (url.hostname or "").startswith("-"):
+        return "must have the name or address of a server, which does not begin with a dash"
+    if url.password or (url.username and url.scheme != "ssh"):
+        return "must not hold a user or a password: put them into a Secret and name that"
+    if url.query or url.fragment:
+        return "must not hold a query or a fragment: everybody who sees the workload would see a token in it"
+    return ""
+
+
+def url(value: str) -> str:
+    """The http address of a service."""
+    parts = _split(value)
+    if len(value) > LONGEST_PATH or parts is None or parts.scheme not in ("https", "http") or not parts.hostname or not value.isascii():
+        return "must be a URL such as https://s3.example.com"
+    if not value.isprintable() or " " in value or parts.username or parts.password or parts.query or parts.fragment:
+        return "must be a plain URL, without user, password, query or fragment"
+    return ""
+
+
+def revision(value: str) -> str:
+    """A branch, a tag or a commit, as Git spells them."""
+    if len(value) > 250 or not _REVISION.fullmatch(value) or ".." in value or value.endswith((".lock", "/", ".")):
+        return "must be the name of a branch, a tag or a commit"
+    return ""
+
+
+def bucket(value: str) -> str:
+    if not value:
+        return "must be given"
+    return "" if _BUCKET.fullmatch(value) else "must be 3 to 63 lower-case letters, digits, dashes and dots"
+
+
+def _split(value: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(value)
+        _ = parts.hostname, parts.port
+    except ValueError:
+        return None
+    return parts
 
 
 def host(value: str) -> str:

@@ -8,16 +8,18 @@ from typing import Any, Final, Literal, TypeVar
 from workloads import quantities
 from workloads.specs.choices import (
     NON_PREEMPTIBLE_FROM,
+    Access,
     Architecture,
     CleanPodPolicy,
     Configuration,
     Framework,
+    LauncherCreation,
     Preemptibility,
     Priority,
     PullPolicy,
     RestartPolicy,
 )
-from workloads.specs.parts import Extended, Gpus, Pair, Security, Setup, Toleration, Variable, Volume
+from workloads.specs.parts import Extended, Gpus, Pair, Security, Setup, Toleration, Topology, Variable, Volume
 
 Part = TypeVar("Part")
 
@@ -55,6 +57,8 @@ class MasterChanges:
     volumes: tuple[Volume, ...] | _Inherit = INHERITED
     tolerations: tuple[Toleration, ...] | _Inherit = INHERITED
     node_type: str | _Inherit = INHERITED
+    node_pools: tuple[str, ...] | _Inherit = INHERITED
+    topology: Topology | _Inherit | None = INHERITED
     annotations: tuple[Pair, ...] | _Inherit = INHERITED
     labels: tuple[Pair, ...] | _Inherit = INHERITED
     security: Security | _Inherit = INHERITED
@@ -66,6 +70,18 @@ class MasterChanges:
             environment=self._change(workers.environment),
             compute=self._change(workers.compute),
         )
+
+    @classmethod
+    def between(cls, workers: Setup, master: Setup) -> "MasterChanges":
+        """What makes a master's setup of the workers'."""
+        pairs = ((workers, master), (workers.environment, master.environment), (workers.compute, master.compute))
+        named = {field.name for field in fields(cls)}
+        changed = {}
+        for one, other in pairs:
+            for field in fields(one):
+                if field.name in named and getattr(one, field.name) != getattr(other, field.name):
+                    changed[field.name] = getattr(other, field.name)
+        return cls(**changed)
 
     def _change(self, part: Part) -> Part:
         names = [field.name for field in fields(part)]  # type: ignore[arg-type]
@@ -79,10 +95,27 @@ UNCHANGED = MasterChanges()
 
 @dataclass(frozen=True, slots=True)
 class Elastic:
-    """The workload runs with any number of workers between these."""
+    """The workload runs with any number of workers between these.
+
+    Each pod that leaves or joins costs one of `max_restarts`; None is as good as without limit.
+    """
 
     min_workers: int
     max_workers: int
+    max_restarts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mpi:
+    """What only MPI has: processes a worker takes, when the launcher is made, and where root's keys are in the image."""
+
+    slots: int = 1
+    launcher: LauncherCreation = LauncherCreation.AT_STARTUP
+    ssh_path: str = "/root/.ssh"
+
+
+PLAIN_MPI = Mpi()
+"""One process a worker, and a launcher that is made with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +147,7 @@ class Spec:
     """One workload as asked for. `namespace` and `queue` are those of the project on its cluster.
 
     `workers`, `master`, `configuration` and `elastic` matter to a distributed workload, `runs` and `parallelism` to a standard one.
+    `parameter_servers` are TensorFlow's: pods as the workers are, without GPUs.
     """
 
     name: str
@@ -127,6 +161,8 @@ class Spec:
     workers: int = 1
     master: MasterChanges = UNCHANGED
     elastic: Elastic | None = None
+    parameter_servers: int = 0
+    mpi: Mpi = PLAIN_MPI
     runs: int = 1
     parallelism: int = 1
     lifecycle: Lifecycle = Lifecycle()
@@ -140,9 +176,24 @@ class Spec:
         return self.is_distributed and self.configuration is Configuration.WORKERS_AND_MASTER
 
     @property
+    def has_first(self) -> bool:
+        """Whether one pod has a template of its own: the master, or of workers alone the first where only rank 0 may write to a volume."""
+        return self.has_master or (self.is_distributed and self._first_apart)
+
+    @property
+    def _first_apart(self) -> bool:
+        can = self.framework is Framework.TENSORFLOW or (self.framework is Framework.PYTORCH and self.elastic is None)
+        return can and any(volume.access is Access.RANK_0_WRITES for volume in self.setup.volumes)
+
+    @property
     def master_setup(self) -> Setup:
         """The master's setup: the workers' with its changes."""
         return self.master.applied_to(self.setup)
+
+    @property
+    def server_setup(self) -> Setup:
+        """A parameter server's setup: the workers' without their GPUs."""
+        return replace(self.setup, compute=replace(self.setup.compute, gpus=Gpus()))
 
     @property
     def is_preemptible(self) -> bool:
@@ -156,17 +207,26 @@ class Spec:
     def pods(self) -> int:
         """How many pods run at once: a master and two workers are 3."""
         if self.is_distributed:
-            return self.workers + int(self.has_master)
+            return self.workers + int(self.has_master) + self.parameter_servers
         return min(self.runs, self.parallelism)
+
+    @property
+    def kinds(self) -> "tuple[tuple[Setup, int], ...]":
+        """Each kind of its pods with how many of them run at once; the master first."""
+        if not self.is_distributed:
+            return ((self.setup, self.pods),)
+        kinds = [(self.setup, self.workers)]
+        if self.has_master:
+            kinds.insert(0, (self.master_setup, 1))
+        if self.parameter_servers:
+            kinds.append((self.server_setup, self.parameter_servers))
+        return tuple(kinds)
 
     @property
     def totals(self) -> Totals:
         """What all pods together ask for. Quantities must be valid."""
-        workers = _total(self.setup, self.pods - int(self.has_master))
-        if not self.has_master:
-            return workers
-        master = _total(self.master_setup, 1)
-        return Totals(**{field.name: getattr(workers, field.name) + getattr(master, field.name) for field in fields(Totals)})
+        parts = [_total(setup, pods) for setup, pods in self.kinds]
+        return Totals(**{field.name: sum(getattr(part, field.name) for part in parts) for field in fields(Totals)})
 
 
 def _total(setup: Setup, pods: int) -> Totals:

@@ -6,33 +6,44 @@ from django.conf import settings
 
 from clusters.tasks import heartbeat, heartbeats, provision
 from console.celery import app
+from projects.tasks import forget
 from workloads.tasks.ending import remove, stop, tidy
 from workloads.tasks.launching import launch
+from workloads.tasks.limiting import limit
 from workloads.tasks.looking import reconcile
 from workloads.tasks.polling import poll, poll_all
 from workloads.tasks.retaining import retain
+from workloads.tasks.sampling import sample, thin
 from workloads.tasks.sweeping import sweep
 
 __all__ = [
+    "forget",
     "heartbeat",
     "heartbeats",
     "launch",
+    "limit",
     "poll",
     "poll_all",
     "provision",
     "reconcile",
     "remove",
     "retain",
+    "sample",
     "stop",
     "sweep",
+    "thin",
     "tidy",
 ]
 
 _EVERY = {
     "workloads.tasks.sweeping.sweep": settings.OPTIONS.sweep_seconds,
+    "workloads.tasks.limiting.limit": 15,
     "workloads.tasks.polling.poll_all": settings.OPTIONS.poll_seconds,
     "clusters.tasks.heartbeats": 30,
     "workloads.tasks.retaining.retain": 3600,
+    "projects.tasks.forget": 3600,
+    "workloads.tasks.sampling.sample": settings.OPTIONS.sample_seconds,
+    "workloads.tasks.sampling.thin": 3600,
 }
 
 # A message that no worker took in time is worth nothing: the next one asks for the same.

@@ -1,7 +1,10 @@
 """The steps that take a workload's objects out of its cluster: to stop it, to delete it, and to remove pods that have done their work."""
 
 import logging
+from datetime import timedelta
 from functools import partial
+
+from django.utils import timezone
 
 from clusters import connections
 from clusters.kube.client import Client
@@ -19,6 +22,8 @@ log = logging.getLogger(__name__)
 
 AGAIN = 1.0
 """Seconds until one looks again whether everything is gone."""
+LINGER = timedelta(minutes=5)
+"""For so long the last pods of what has completed may take to end: torchrun's own wait for the others."""
 ONCE_MORE = "It is looked at once more, for a launch may have been under way."
 
 
@@ -46,18 +51,36 @@ def remove(workload_id: str, tries: int | None = None) -> None:
 
 @step
 def tidy(workload_id: str) -> None:
-    """Completed or Failed with the policy All, and its logs kept -> its finished pods are removed too. Else nothing is done."""
+    """Completed or Failed -> what runs on is removed; with the policy All, and its logs kept, its finished pods are too.
+
+    With the policy None nothing is done, and nothing soon after it has completed: the last pods may be about to end.
+    """
     workload = found(workload_id)
-    if workload is not None and is_to_be_tidied(workload) and logbook.is_kept(workload.pk):
+    if workload is None:
+        return
+    finished, running = lets_finished_go(workload) and logbook.is_kept(workload.pk), lets_running_go(workload)
+    if finished or running:
         try:
-            _tidy(connections.client(workload.cluster), workload)
+            _tidy(connections.client(workload.cluster), workload, finished=finished, running=running)
         except KubeError as error:
-            log.warning("the finished pods of workload %s could not be removed: %s; the next poll tries again", workload.pk, error.message)
+            log.warning("the last pods of workload %s could not be removed: %s; the next poll tries again", workload.pk, error.message)
 
 
-def is_to_be_tidied(workload: Workload) -> bool:
-    policy = (workload.spec.get("lifecycle") or {}).get("clean_pod_policy")
-    return workload.status in TERMINAL and policy == CleanPodPolicy.ALL
+def lets_finished_go(workload: Workload) -> bool:
+    """Whether its pods that have ended are to be removed."""
+    return workload.status in TERMINAL and _policy(workload) == CleanPodPolicy.ALL
+
+
+def lets_running_go(workload: Workload) -> bool:
+    """Whether it has ended, and its pods that still run are to be removed: they would keep their GPUs."""
+    if workload.status not in TERMINAL or _policy(workload) == CleanPodPolicy.NONE:
+        return False
+    return workload.status == Status.FAILED or workload.ended_at is None or timezone.now() - workload.ended_at > LINGER
+
+
+def _policy(workload: Workload) -> str | None:
+    policy: str | None = (workload.spec.get("lifecycle") or {}).get("clean_pod_policy")
+    return policy
 
 
 def _attempted(which: Step, workload: Workload) -> None:
@@ -94,8 +117,8 @@ def _is_still_wanted(workload: Workload) -> bool:
     return now == (workload.desired, workload.attempt, None)
 
 
-def _tidy(client: Client, workload: Workload) -> None:
-    for pod in objects.all_of(client, PODS, workload):
-        finished = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        if finished and objects.attempt_of(pod) == workload.attempt and not objects.is_going(pod):
+def _tidy(client: Client, workload: Workload, *, finished: bool, running: bool) -> None:
+    for pod in objects.pods_of(client, workload):
+        has_ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        if (finished if has_ended else running) and objects.attempt_of(pod) == workload.attempt and not objects.is_going(pod):
             objects.delete(client, PODS, pod)

@@ -9,7 +9,8 @@ from clusters.kube.client import Client
 from clusters.kube.errors import Conflict, Gone, NotServed, Rejected
 from clusters.kube.resources import Resource
 from console.celery import step
-from workloads import journal, manifests, specs
+from workloads import blueprint, journal, manifests, specs
+from workloads.jobkinds import serves
 from workloads.models import Desired, Workload
 from workloads.observed import Object, listed, part, plain
 from workloads.states import STARTING
@@ -49,10 +50,10 @@ def launch(workload_id: str, tries: int | None = None) -> None:
 def error_text(error: Exception, workload: Workload) -> str:
     """Why it was refused, with what to do about it."""
     if isinstance(error, NotServed):
-        kind = objects.kind_of(objects.resource_of(workload))
+        target = manifests.of_kind(workload.job_kind)
         return (
-            f"The cluster {workload.cluster.name} does not know objects of kind {kind}: the operator that runs them is not installed, or "
-            "in another version. Ask the cluster's administrator to install it, then run the workload again."
+            f"The cluster {workload.cluster.name} does not serve {target.kind} objects ({target.api_version}). Ask its administrator to "
+            f"install {target.operator}, then run the workload again."
         )
     return plain(refusal(error) if isinstance(error, Rejected) else error, 2000)
 
@@ -72,13 +73,13 @@ def _launch(workload: Workload, client: Client) -> None:
             raise Later(f"The namespace {objects.namespace_of(workload)} is not there.") from None
     if _is_overtaken(workload):
         return
-    journal.launched(workload.pk, workload.attempt, made[0])
+    journal.launched(workload.pk, workload.attempt, made[-1])
     reconcile.later(SOON, str(workload.pk))
 
 
 def _built(workload: Workload) -> list[Object]:
     try:
-        return manifests.build(specs.from_json(workload.spec), workload_id=str(workload.pk), attempt=workload.attempt)
+        return blueprint.of_workload(workload)
     except (specs.BadSpec, manifests.CannotBuild) as error:
         raise Refused(f"This version of Muster cannot launch what is stored: {error}. Submit it anew.") from error
 
@@ -93,7 +94,7 @@ def _provision(workload: Workload) -> None:
 
 def _ensured(client: Client, workload: Workload, wanted: Object) -> Object:
     """The object as the cluster has it: made now, or by a step before. Raises Refused when the name is somebody else's."""
-    resource, name, namespace = objects.KINDS[wanted["kind"]], wanted["metadata"]["name"], wanted["metadata"]["namespace"]
+    resource, name, namespace = objects.resource_for(wanted), wanted["metadata"]["name"], wanted["metadata"]["namespace"]
     try:
         return calls.create(client, resource, wanted, namespace=namespace)
     except Conflict as error:
@@ -102,18 +103,21 @@ def _ensured(client: Client, workload: Workload, wanted: Object) -> Object:
         there = _there(client, resource, name, namespace)
         if there is None:
             raise Later("What had its name in the cluster has just gone.", 0) from None
-    except Rejected:
+    except Rejected as error:
+        if isinstance(error, NotServed) and workload.cluster.can.known and serves(workload.cluster.can, resource):
+            # As an API server says that is starting. Should it be so, the next heartbeat knows.
+            raise Later(f"The cluster does not serve objects of kind {wanted['kind']} at the moment.") from error
         # Limits are looked at before names: what a step before has made counts against itself.
-        there = _there(client, resource, name, namespace)
+        there = _after(error, client, resource, name, namespace)
         if there is None or not objects.is_of(there, workload):
             raise
     if not objects.is_of(there, workload):
         _pass_on(there, workload)
         raise Refused(_taken(there, wanted["kind"], namespace))
-    if objects.attempt_of(there) < workload.attempt:
+    if objects.attempt_of(there) < objects.attempt_of(wanted):
         _make_way(client, workload, resource, there)
     if objects.is_going(there):
-        raise Later("Its job is being removed from the cluster; it is made anew after that.", GOING)
+        raise Later(f"Its {wanted['kind']} is being removed from the cluster; it is made anew after that.", GOING)
     return there
 
 
@@ -122,6 +126,14 @@ def _there(client: Client, resource: Resource, name: str, namespace: str) -> Obj
         return calls.get(client, resource, name, namespace=namespace)
     except (Gone, NotServed):
         return None
+
+
+def _after(refusal_: Rejected, client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
+    """What has the name though it may not be created. Raises Later where that is refused too: a step before may have made it."""
+    try:
+        return _there(client, resource, name, namespace)
+    except Rejected:
+        raise Later(refusal(refusal_)) from refusal_
 
 
 def _make_way(client: Client, workload: Workload, resource: Resource, there: Object) -> None:

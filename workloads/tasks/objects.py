@@ -2,36 +2,35 @@
 
 import contextlib
 import uuid
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from clusters.kube import calls
 from clusters.kube.client import Client
-from clusters.kube.errors import Gone, NotServed
-from clusters.kube.resources import JOBS, PODS, PYTORCHJOBS, Resource
+from clusters.kube.errors import Gone
+from clusters.kube.resources import PERSISTENTVOLUMECLAIMS, PODS, Resource
 from workloads import logbook, manifests
-from workloads.models import Workload
-from workloads.observed import Object, part
-from workloads.specs import Framework
+from workloads.jobkinds import KINDS, serves
+from workloads.models import Desired, Workload
+from workloads.observed import Object, controller, is_made_for, listed, part
+from workloads.specs import NewClaim
 from workloads.tasks.trying import Later
 
-KINDS: Mapping[str, Resource] = {"Job": JOBS, "PyTorchJob": PYTORCHJOBS}
-"""What stands for a workload in a cluster, by kind."""
+CLAIM = "v1/PersistentVolumeClaim"
 
 LOGS = 2.0
 PATIENCE = 8
 """For so many turns of so many seconds the logs of finished pods are waited for. Longer and whoever reads them is not there."""
 
-_BY_FRAMEWORK: Mapping[str, Resource] = {"": JOBS, Framework.PYTORCH.value: PYTORCHJOBS}
-
 
 def resource_of(workload: Workload) -> Resource:
     """The kind of the object that stands for a workload."""
-    return _BY_FRAMEWORK[workload.framework]
+    return KINDS[workload.job_kind]
 
 
-def kind_of(resource: Resource) -> str:
-    """The kind as objects spell it; the items of a list of a built-in kind do not say it."""
-    return next(kind for kind, each in KINDS.items() if each == resource)
+def resource_for(wanted: Object) -> Resource:
+    """The kind of an object that `manifests.build` made."""
+    kind = f"{wanted['apiVersion']}/{wanted['kind']}"
+    return PERSISTENTVOLUMECLAIMS if kind == CLAIM else KINDS[kind]
 
 
 def namespace_of(workload: Workload) -> str:
@@ -40,9 +39,16 @@ def namespace_of(workload: Workload) -> str:
 
 
 def is_of(obj: Object, workload: Workload) -> bool:
-    """Whether an object carries this workload's id."""
+    """Whether an object that Muster may have made carries this workload's id. What something else controls was made by that."""
     labels = part(obj, "metadata", "labels")
-    return bool(labels.get(manifests.MANAGED_BY) == manifests.MUSTER and labels.get(manifests.WORKLOAD) == str(workload.pk))
+    is_labelled = labels.get(manifests.MANAGED_BY) == manifests.MUSTER and labels.get(manifests.WORKLOAD) == str(workload.pk)
+    return bool(is_labelled) and not controller(obj)
+
+
+def pods_of(client: Client, workload: Workload) -> list[Object]:
+    """The workload's pods, of whatever attempt; those that have its labels and are somebody else's are left alone. Raises KubeError."""
+    kind = workload.job_kind.rpartition("/")[2]
+    return [pod for pod in all_of(client, PODS, workload) if is_made_for(pod, kind, workload.name)]
 
 
 def workload_of(obj: Object) -> uuid.UUID | None:
@@ -66,11 +72,15 @@ def is_going(obj: Object) -> bool:
 
 
 def all_of(client: Client, resource: Resource, workload: Workload) -> list[Object]:
-    """Every object of a kind that carries the workload's id, of whatever attempt. Raises KubeError."""
+    """Every object of a kind that carries the workload's id, of whatever attempt. Raises KubeError.
+
+    There are none of a kind that the cluster is known not to serve; that it says so now and then proves nothing.
+    """
+    if not serves(workload.cluster.can, resource):
+        return []
     found: list[Object] = []
-    with contextlib.suppress(Gone, NotServed):
-        for page in calls.list_all(client, resource, namespace=namespace_of(workload), labels=manifests.selector(str(workload.pk))):
-            found = [*page.items] if page.first else [*found, *page.items]
+    for page in calls.list_all(client, resource, namespace=namespace_of(workload), labels=manifests.selector(str(workload.pk))):
+        found = [*page.items] if page.first else [*found, *page.items]
     return found
 
 
@@ -91,9 +101,10 @@ def clear(client: Client, workload: Workload) -> str:
     """Begin the end of everything of the workload in the cluster; gives in words what is still there, "" for nothing. Raises KubeError.
 
     The logs of pods that have finished are kept first, which may raise Later. Services and PodGroups go with the job that they hang on.
+    Claims that were made for the workload go when it is deleted, once no pod uses them.
     """
     resource = resource_of(workload)
-    jobs, pods = all_of(client, resource, workload), all_of(client, PODS, workload)
+    jobs, pods = [job for job in all_of(client, resource, workload) if is_of(job, workload)], pods_of(client, workload)
     doomed = [(resource, job) for job in jobs if not is_going(job)]
     if not jobs:
         # As long as there is a job, its controller would replace them; with it they go by themselves.
@@ -104,4 +115,18 @@ def clear(client: Client, workload: Workload) -> str:
         delete(client, kind, obj)
     if jobs:
         return "Its job is being removed from the cluster."
-    return f"{len(pods)} of its pods are still ending." if pods else ""
+    if pods:
+        return f"{len(pods)} of its pods are still ending."
+    claims = _claims(client, workload)
+    for claim in claims:
+        if not is_going(claim):
+            delete(client, PERSISTENTVOLUMECLAIMS, claim)
+    return "Its volumes are being removed from the cluster." if claims else ""
+
+
+def _claims(client: Client, workload: Workload) -> Sequence[Object]:
+    """What is left of its claims when it is deleted; stopped, it keeps them."""
+    volumes = [*listed(workload.spec, "setup", "volumes"), *listed(workload.spec, "master", "volumes")]
+    if workload.desired != Desired.DELETED or not any(each.get("kind") == NewClaim.kind for each in volumes):
+        return ()
+    return all_of(client, PERSISTENTVOLUMECLAIMS, workload)

@@ -29,13 +29,13 @@ STALE = timedelta(seconds=60)
 def sweep() -> None:
     """Steps that are due -> asked for. Workloads long on their way -> looked at. Ended ones whose time is up -> asked to be deleted.
 
-    Those in a cluster that does not answer are left alone until it does; whether it does is asked here, too.
+    Those in a cluster that is disabled, or does not answer, are left alone until it is, or does; whether it does is asked here, too.
     """
-    for cluster_id in Cluster.objects.exclude(unreachable_since=None).values_list("pk", flat=True):
+    for cluster_id in Cluster.objects.in_use().exclude(unreachable_since=None).values_list("pk", flat=True):
         heartbeat.soon(str(cluster_id))
     _delete_expired()
     now = timezone.now()
-    reachable = Workload.objects.filter(cluster__unreachable_since=None)
+    reachable = Workload.objects.filter(cluster__unreachable_since=None, cluster__is_enabled=True)
     due = reachable.filter(next_try_at__lte=now).order_by("next_try_at")
     # Where a message, or a step after its last line, was lost without a trace: what is on its way and has nothing outstanding.
     stale = reachable.filter(next_try_at=None, released_at=None, status_at__lte=now - STALE, status__in=STARTING | LEAVING)

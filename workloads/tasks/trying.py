@@ -45,6 +45,9 @@ def attempted(step: Step, workload: Workload, work: Callable[[Client], None]) ->
     Raises Rejected: what that means is the step's to say.
     """
     cluster = workload.cluster
+    if not cluster.is_enabled:
+        journal.delayed(workload.pk, f"The cluster {cluster.name} is disabled: nothing is asked of it.", backoff(workload.tries))
+        return
     if cluster.unreachable_since is not None:
         journal.delayed(workload.pk, f"The cluster {cluster.name} cannot be reached: {cluster.trouble}.", backoff(workload.tries))
         return

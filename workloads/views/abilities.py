@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from console.errors import NotAllowed
 from projects import access
-from projects.access import Action
 from projects.models import User
+from projects.permissions import Entity, Permission, Verb
+from projects.scopes import of_project
 from workloads.models import Workload
 from workloads.states import ACTIVE, RESTING, Status
 
@@ -24,22 +24,24 @@ class Abilities:
     run: Ability
     copy: Ability
     delete: Ability
+    template: bool
+    """Whether to offer that it is saved as a template."""
 
 
 def abilities(workload: Workload, user: User) -> Abilities:
     """For the buttons of the details. The actions themselves judge again."""
     status = Status(workload.status)
-    refusal = ""
-    try:
-        access.require(user, Action.SUBMIT, workload.project_id)
-    except NotAllowed as refused:
-        refusal = refused.text
+    here = of_project(workload.project_id)
+    may = {verb: user.rights.may(Permission(Entity.WORKLOADS, verb), here) for verb in (Verb.CREATE, Verb.EDIT, Verb.DELETE)}
+    refusal = access.Refusal(user, here)
+    why = {verb: "" if allowed else refusal.text(Permission(Entity.WORKLOADS, verb)) for verb, allowed in may.items()}
     gone = "It is deleted; its logs and history are still here." if workload.released_at else ""
     return Abilities(
-        Ability("stop", refusal or gone or ("" if status in ACTIVE else _not_running(status))),
-        Ability("run", refusal or gone or ("" if status in RESTING else _not_at_rest(status))),
-        Ability("copy", refusal),
-        Ability("delete", refusal or gone or ("It is being deleted already." if status is Status.DELETING else "")),
+        Ability("stop", why[Verb.EDIT] or gone or ("" if status in ACTIVE else _not_running(status))),
+        Ability("run", why[Verb.EDIT] or gone or ("" if status in RESTING else _not_at_rest(status))),
+        Ability("copy", why[Verb.CREATE]),
+        Ability("delete", why[Verb.DELETE] or gone or ("It is being deleted already." if status is Status.DELETING else "")),
+        may[Verb.CREATE] and user.rights.anywhere(Permission(Entity.TEMPLATES, Verb.CREATE)),
     )
 
 

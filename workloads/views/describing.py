@@ -5,17 +5,22 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from workloads import quantities
+from workloads.forms.inwords import configuration_in_words
 from workloads.specs import (
     INHERITED,
+    S3,
     Access,
     Claim,
     Compute,
     ConfigMap,
     EmptyDir,
     Environment,
+    Framework,
+    Git,
     Gpus,
     HostPath,
     Lifecycle,
+    NewClaim,
     Nfs,
     Secret,
     Security,
@@ -60,7 +65,8 @@ def sections(spec: Spec) -> list[Section]:
         Section("Security", tuple(_security(setup.security))),
     ]
     if spec.has_master:
-        found.append(Section("Where the master differs from the workers", tuple(_master(spec))))
+        leader = spec.framework.master if spec.framework else "master"
+        found.append(Section(f"Where the {leader} differs from the workers", tuple(_master(spec))))
     return [section for section in found if section.facts]
 
 
@@ -75,9 +81,12 @@ def _workload(spec: Spec) -> Iterator[Fact]:
     yield from _facts(
         ("Architecture", spec.architecture.label),
         ("Framework", spec.framework.label if spec.framework else ""),
-        ("Configuration", spec.configuration.label if spec.is_distributed else ""),
+        ("Configuration", configuration_in_words(spec.configuration, spec.framework) if spec.is_distributed else ""),
         ("Workers", str(spec.workers) if spec.is_distributed else ""),
         ("Workers while it runs", f"{spec.elastic.min_workers} to {spec.elastic.max_workers}" if spec.elastic else ""),
+        ("Restarts while workers come and go", _restarts(spec)),
+        ("Parameter servers", str(spec.parameter_servers) if spec.parameter_servers else ""),
+        *(_mpi(spec) if spec.framework is Framework.MPI else ()),
         ("Runs", "" if spec.is_distributed else f"{spec.runs}, {spec.parallelism} at once"),
         ("In total", _totals(spec.totals)),
         ("Preemptible", "Yes" if spec.is_preemptible else "No"),
@@ -85,6 +94,16 @@ def _workload(spec: Spec) -> Iterator[Fact]:
         ("Namespace", spec.namespace),
         ("Queue", spec.queue),
     )
+
+
+def _restarts(spec: Spec) -> str:
+    return f"at most {spec.elastic.max_restarts}" if spec.elastic and spec.elastic.max_restarts is not None else ""
+
+
+def _mpi(spec: Spec) -> Iterator[tuple[str, str]]:
+    yield "Slots per worker", str(spec.mpi.slots)
+    yield "The launcher is made", spec.mpi.launcher.label.lower()
+    yield "SSH path", spec.mpi.ssh_path
 
 
 def _totals(totals: Totals) -> str:
@@ -152,6 +171,14 @@ def _volume(volume: Volume) -> str:
             what = f"the {volume.noun} {volume.name}"
         case Claim():
             what = f"the PVC {volume.claim}"
+        case NewClaim():
+            what = _new_claim(volume)
+        case Git():
+            what = _git(volume)
+        case S3():
+            where = f" at {volume.url}" if volume.url else ""
+            below = f" below {volume.prefix}" if volume.prefix else ""
+            what = f"a copy of the S3 bucket {volume.bucket}{below}{where}{_opened(volume.secret)}"
         case Nfs():
             what = f"{volume.export} of the NFS server {volume.server}"
         case _:
@@ -159,13 +186,36 @@ def _volume(volume: Volume) -> str:
     return f"{volume.path}: {what}{_ACCESS[volume.access]}"
 
 
+def _new_claim(claim: NewClaim) -> str:
+    whose = "a new PVC for each pod" if claim.ephemeral else "a new PVC"
+    kind = f" of class {claim.storage_class}" if claim.storage_class else ""
+    return f"{whose} of {claim.size}{kind} ({', '.join(claim.modes)})"
+
+
+def _git(git: Git) -> str:
+    of = git.revision or (f"branch {git.branch}" if git.branch else "its default branch")
+    return f"{of} of the Git repository {git.repository}{_opened(git.secret)}"
+
+
+def _opened(secret: str) -> str:
+    return f", opened by the Secret {secret}" if secret else ""
+
+
 def _placement(setup: Setup) -> Iterator[Fact]:
     yield from _facts(
         ("Node type", setup.node_type),
+        ("Node pools, in order", setup.node_pools),
+        ("Together on nodes with the same", _topology(setup)),
         ("Tolerations", map(_toleration, setup.tolerations)),
         ("Labels", (f"{pair.key}={pair.value}" for pair in setup.labels)),
         ("Annotations", (f"{pair.key}={pair.value}" for pair in setup.annotations)),
     )
+
+
+def _topology(setup: Setup) -> str:
+    if setup.topology is None:
+        return ""
+    return f"{setup.topology.key} ({'required' if setup.topology.required else 'preferred'})"
 
 
 def _toleration(each: Toleration) -> str:

@@ -15,8 +15,8 @@ from django_htmx.http import push_url
 
 from console import http
 from projects.http import Request
-from workloads import queries
-from workloads.manifests import CannotBuild, as_rest, as_yaml, build, rest_path
+from workloads import asset_uses, blueprint, limits, queries
+from workloads.manifests import CannotBuild, as_rest, as_yaml, rest_path
 from workloads.models import Event, Workload
 from workloads.specs import BadSpec, from_json
 from workloads.states import ACTIVE, LEAVING
@@ -40,7 +40,7 @@ def details(request: Request, pk: uuid.UUID, tab: str = "history") -> HttpRespon
     elif tab == "logs":
         context |= logs.panel(request, workload)
     else:
-        context |= _definition(workload)
+        context |= _definition(workload) | {"made_from": asset_uses.made_from(workload, request.user)}
     return http.page(request, "workloads/details.html", "workloads/_details.html", context)
 
 
@@ -108,6 +108,7 @@ def _head(request: Request, workload: Workload) -> dict[str, Any]:
         "why_log": _log_link(workload, found) if found else "",
         "attempts": list(attempts),
         "runtime": rendering.runtime(workload),
+        "limits": limits.uses(workload),
         "is_live": workload.status in ACTIVE | LEAVING,
     }
 
@@ -151,7 +152,7 @@ def _definition(workload: Workload) -> dict[str, Any]:
     except (BadSpec, AttributeError) as error:
         return {"unreadable": f"What was asked for is stored in a form that this version of Muster cannot read: {error}."}
     try:
-        manifest = as_yaml(build(spec, workload_id=str(workload.pk), attempt=workload.attempt))
+        manifest = as_yaml(blueprint.of_workload(workload))
     except CannotBuild:
         manifest = ""
     body = as_rest(spec, project_id=str(workload.project_id), cluster_id=str(workload.cluster_id))

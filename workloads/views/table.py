@@ -13,10 +13,11 @@ from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_cookie
 
 from console import http, lists
-from projects.access import Action, actionable
 from projects.http import Request
 from projects.models import Project, User
+from projects.permissions import Entity, Permission, Verb
 from projects.querysets import visible_projects
+from projects.why import may_not
 from workloads import queries
 from workloads.filters import AGES, FRAMEWORKS, Filters
 from workloads.models import Workload
@@ -92,8 +93,9 @@ def _choices(user: User, filters: Filters) -> dict[str, Any]:
     """What the filters offer: three queries at most, whatever the table holds."""
     projects = list(Project.objects.visible_to(user).only("id", "name").order_by("name")[:MOST_CHOICES])
     people = User.objects.filter(is_service=False)
-    if not user.is_superuser:
-        people = people.filter(memberships__project__in=[project.pk for project in projects]).distinct()
+    visible = visible_projects(user)
+    if visible is not None:
+        people = people.filter(pk__in=Workload.objects.filter(project__in=visible).values("submitted_by"))
     return {
         "choices": {
             "status": [(each.value, each.label, each.value in filters.statuses) for each in Status if each is not Status.DELETING],
@@ -102,7 +104,8 @@ def _choices(user: User, filters: Filters) -> dict[str, Any]:
             "people": list(people.order_by("username").values_list("username", flat=True)[:MOST_CHOICES]),
             "age": [(key, label) for key, (label, _) in AGES.items()],
         },
-        "may_submit": actionable(user, Action.SUBMIT).exists(),
+        "may_submit": user.rights.anywhere(Permission(Entity.WORKLOADS, Verb.CREATE)),
+        "may_not": may_not(user, Verb.CREATE, Entity.WORKLOADS, words="New workload", icon="plus", anywhere=True),
     }
 
 
@@ -161,8 +164,8 @@ async def _lines(found: Any, order: lists.Order) -> AsyncIterator[str]:
 def _line(row: Workload) -> str:
     return lists.csv_line(
         (
-            row.name, row.pk, row.architecture, row.framework, row.state.label, row.status_at.isoformat(), row.reason, row.project.name,
-            row.submitted_by.username if row.submitted_by else "", "yes" if row.preemptible else "no",
+            row.name, row.pk, row.architecture, row.framework_label, row.state.label, row.status_at.isoformat(), row.reason,
+            row.project.name, row.submitted_by.username if row.submitted_by else "", "yes" if row.preemptible else "no",
             row.running_pods, row.requested_pods, row.ended, row.gpus_requested, row.gpu_memory_requested, row.gpus_allocated,
             row.created_at.isoformat(), round(rendering.runtime(row).seconds, 1), row.attempt,
         )

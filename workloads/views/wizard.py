@@ -8,82 +8,59 @@ from typing import Any
 from django.contrib import messages
 from django.db import transaction
 from django.http import Http404, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from console.errors import Clash, Invalid, NotAllowed, UserError
+from console.errors import Clash, Invalid, NotAllowed
 from console.typed import Typed, typed, with_row, without_row
-from environments.models import ComputeResource, Environment
-from projects.access import Action, actionable, may
+from projects import access
+from projects.access import actionable
 from projects.http import Request
-from workloads import actions, fit, journal
-from workloads.forms import copying
-from workloads.forms.filling import Filling, Step, step_of
-from workloads.forms.inwords import compute_in_words, in_words
+from projects.models import Project
+from projects.permissions import Entity, Permission, Verb
+from workloads import actions, blueprint, fit
+from workloads.forms.filling import Filling, Step, step_of, with_special
+from workloads.forms.inwords import compute_in_words, configuration_in_words, in_words, volume_in_words
 from workloads.forms.pods import PodForm
-from workloads.manifests import as_rest, as_yaml, build, rest_path
-from workloads.models import Draft, Workload
-from workloads.specs import BadSpec, Problem, Spec, from_json
+from workloads.forms.templating import APPLIED, MAKING
+from workloads.manifests import CannotBuild, as_rest, as_yaml, refusals, rest_path, target
+from workloads.models import Draft
+from workloads.specs import Problem, Spec
+from workloads.views import drafting
+from workloads.views.drafting import SUBMITTED
 
 BUTTONS = ("go", "add", "remove", "take")
-SUBMITTED = "submitted"
 STORED_AT = "at"
-MOST_DRAFTS = 50
-"""Of one person; the oldest go when there are more."""
-UNKNOWN_ID = "00000000-0000-0000-0000-000000000000"
-"""Stands in the objects that are shown: a workload has no id before it is submitted."""
 
 
 @require_GET
 @never_cache
 def new(request: Request) -> HttpResponse:
-    """Start a draft, empty or a copy of a workload, and go to its first step."""
-    projects = actionable(request.user, Action.SUBMIT)
-    if not projects.exists():
+    """Start a draft, empty or filled in by a workload or a template, and go to its first step; or save a workload as a template."""
+    if request.GET.get("as") == "template":
+        access.anywhere(request.user, Verb.CREATE, Entity.TEMPLATES)
+    if not actionable(request.user, Verb.CREATE, Entity.WORKLOADS).exists():
         raise NotAllowed("You may launch workloads in no project. Ask the administrator of a project to make you its member.")
-    data = _copied(request, request.GET["copy"]) if "copy" in request.GET else {}
-    mine = Draft.objects.filter(user=request.user)
-    draft = None if data else mine.filter(data={}).first()
-    if draft is None:
-        draft = Draft.objects.create(user=request.user, data=data)
-        old = list(mine.order_by("-updated_at").values_list("pk", flat=True)[MOST_DRAFTS : MOST_DRAFTS * 2])
-        mine.filter(pk__in=old).delete()
-    return redirect("wizard", draft.pk, Step.START.value)
-
-
-def _copied(request: Request, key: str) -> dict[str, Any]:
-    """A draft's data from a workload that the person sees; in its project if they may launch there."""
-    try:
-        wanted = uuid.UUID(key)
-    except ValueError:
-        raise Http404("There is no such workload.") from None
-    visible = Workload.objects.visible_to(request.user).select_related("project__cluster")
-    workload = get_object_or_404(visible, pk=wanted)
-    project = workload.project if may(request.user, Action.SUBMIT, workload.project_id) else None
-    if project is None:
-        project = actionable(request.user, Action.SUBMIT).select_related("cluster").order_by("name").first()
-    assert project is not None
-    scope = [None, project.pk]
-    assets = [
-        [each for each in model.objects.visible_to(request.user).order_by("name") if each.project_id in scope]
-        for model in (Environment, ComputeResource)
-    ]
-    name = journal.free_name(project, workload.name)
-    try:
-        spec = from_json(workload.spec)
-    except BadSpec as error:
-        raise UserError(f"{workload.name} was submitted by another version of Muster and cannot be copied: {error}.") from error
-    return copying.draft_of(spec, project=project, name=name, environments=assets[0], resources=assets[1])
+    if "copy" in request.GET:
+        data = drafting.copied(request, request.GET["copy"])
+    else:
+        data = drafting.from_template(request, request.GET["template"]) if "template" in request.GET else {}
+    if data and request.GET.get("as") == "template":
+        data = {name: value for name, value in data.items() if name != APPLIED}
+        return redirect("wizard-template", drafting.begun(request.user, data | {MAKING: {}}).pk)
+    return redirect("wizard", drafting.begun(request.user, data).pk, Step.START.value)
 
 
 @require_http_methods(["GET", "POST"])
 @never_cache
 def wizard(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
     """One step: shown as it was left, or stored, judged and left for the next."""
-    found, here = _reach(request, draft), _step(step)
+    found, here = drafting.reach(request, draft), _step(step)
     if SUBMITTED in found.data:
         return redirect("workloads")
+    if here is not Step.START:
+        drafting.settle(found, request.user)
     if request.method == "POST":
         return _submit(request, found) if here is Step.REVIEW else _leave(request, found, here)
     filling = Filling(found.data, request.user)
@@ -97,14 +74,10 @@ def wizard(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
 @require_POST
 def save(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
     """Store what is typed so far, unjudged: the page's script calls it while somebody types."""
-    found, here = _reach(request, draft), _step(step)
+    found, here = drafting.reach(request, draft), _step(step)
     if here is not Step.REVIEW and SUBMITTED not in found.data:
         _store(found, here, typed(request.POST, BUTTONS), request.POST.get(STORED_AT, ""))
     return HttpResponse(status=204)
-
-
-def _reach(request: Request, key: uuid.UUID) -> Draft:
-    return get_object_or_404(Draft, pk=key, user=request.user)
 
 
 def _step(word: str) -> Step:
@@ -121,7 +94,8 @@ def _store(draft: Draft, step: Step, what: Typed, at: str = "") -> None:
         fresh = Draft.objects.select_for_update().get(pk=draft.pk)
         moments = fresh.data.get(STORED_AT, {})
         if SUBMITTED not in fresh.data and (not moment or moment >= moments.get(step, 0)):
-            fresh.data[step.value] = what
+            before = fresh.data.get(step.value, {})
+            fresh.data[step.value] = with_special(what, before) if step is Step.SETUP else what
             fresh.data[STORED_AT] = moments | {step.value: moment or moments.get(step, 0)}
             fresh.save(update_fields=["data", "updated_at"])
     draft.data = fresh.data
@@ -140,15 +114,19 @@ def _leave(request: Request, draft: Draft, step: Step) -> HttpResponse:
         what = without_row(what, removed)
     _store(draft, step, what, request.POST.get(STORED_AT, ""))
     go = request.POST.get("go", "")
+    if step is Step.START and drafting.settle(draft, request.user):
+        filling = Filling(draft.data, request.user)
     if "add" in request.POST or "remove" in request.POST:
         return redirect("wizard", draft.pk, step.value)
-    if go in ("environment", "compute"):
+    if go == "here":
+        return redirect("wizard", draft.pk, step.value)
+    if go in ("environment", "compute", "data-source"):
         return redirect("wizard-asset", draft.pk, go)
     if go == "back":
         return redirect("wizard", draft.pk, _beside(filling, step, -1).value)
     if (wrong := filling.first_wrong(step)) is not None:
         return redirect("wizard", draft.pk, wrong.value)
-    if not filling.judge(step):
+    if not filling.judge(step) or filling.refused(step):
         return _show(request, draft, filling, step, status=422)
     return redirect("wizard", draft.pk, _beside(filling, step, 1).value)
 
@@ -167,35 +145,61 @@ def _show(request: Request, draft: Draft, filling: Filling, step: Step, status: 
     if status == 200 and step is not Step.REVIEW:
         filling.hush(step)
     stepper = [
-        {"step": each, "number": number, "here": number == at + 1, "done": number <= at, "open": number - 1 <= max(at, furthest)}
+        {
+            "step": each,
+            "label": filling.label(each),
+            "number": number,
+            "here": number == at + 1,
+            "done": number <= at,
+            "open": number - 1 <= max(at, furthest),
+        }
         for number, each in enumerate(steps, 1)
     ]
     context: dict[str, Any] = {"draft": draft, "filling": filling, "step": step, "stepper": stepper, "first": at == 0}
+    context["label"] = filling.label(step)
     context["form"] = filling.form(step) if step is not Step.REVIEW else None
     if step is Step.REVIEW:
         context |= _review(request, filling)
+        context["may_save_template"] = request.user.rights.anywhere(Permission(Entity.TEMPLATES, Verb.CREATE))
     return render(request, f"workloads/wizard/{step.value}.html", context, status=status)
 
 
 def _review(request: Request, filling: Filling) -> dict[str, Any]:
     spec, project = filling.spec(), filling.project
     assert project is not None
+    can, setup = filling.capabilities, spec.setup
     return {
         "spec": spec,
         "project": project,
         "totals": spec.totals,
-        "compute": compute_in_words(spec.setup.compute),
+        "configuration": configuration_in_words(spec.configuration, spec.framework),
+        "compute": compute_in_words(setup.compute),
         "master_compute": compute_in_words(spec.master_setup.compute) if spec.has_master else "",
-        "command": in_words(spec.setup.environment.command),
-        "arguments": in_words(spec.setup.environment.args),
+        "server_compute": compute_in_words(spec.server_setup.compute),
+        "command": in_words(setup.environment.command),
+        "arguments": in_words(setup.environment.args),
         "master_differs": [group.title for _, groups in filling.master.sections for group in groups if group.differs]
         if spec.has_master
         else [],
-        "volumes": [f"{volume.noun} at {volume.path}" for volume in spec.setup.volumes],
+        "volumes": [volume_in_words(volume) for volume in setup.volumes],
+        "node_pools": in_words(setup.node_pools),
+        "topology": in_words(setup.topology),
+        "used": filling.used,
         "fit": fit.of(spec, project),
-        "yaml": as_yaml(build(spec, workload_id=UNKNOWN_ID)),
+        "can": can,
+        "target": target(spec, can),
+        "refused": [(problem.text, step_of(problem.field)) for problem in refusals(spec, can)],
+        "yaml": _yaml(spec, project),
         "curl": curl(request, spec, filling),
     }
+
+
+def _yaml(spec: Spec, project: Project) -> str:
+    """Its objects on that project's cluster; "" where it cannot be built for it, which the refusals tell of."""
+    try:
+        return as_yaml(blueprint.of_spec(spec, project))
+    except CannotBuild:
+        return ""
 
 
 def curl(request: Request, spec: Spec, filling: Filling) -> str:
@@ -219,6 +223,8 @@ def _submit(request: Request, draft: Draft) -> HttpResponse:
     filling = Filling(draft.data, request.user)
     if (wrong := filling.first_wrong(Step.REVIEW)) is not None:
         return _show(request, draft, filling, wrong, status=422)
+    if filling.making is not None:
+        return redirect("wizard-template", draft.pk)
     assert filling.project is not None
     spec = filling.spec()
     try:
@@ -226,7 +232,7 @@ def _submit(request: Request, draft: Draft) -> HttpResponse:
             fresh = Draft.objects.select_for_update().get(pk=draft.pk)
             if SUBMITTED in fresh.data:
                 return redirect("workloads")
-            workload = actions.submit(spec, project=filling.project, by=request.user)
+            workload = actions.submit(spec, project=filling.project, by=request.user, assets=filling.used)
             fresh.data = {SUBMITTED: str(workload.pk)}
             fresh.save(update_fields=["data", "updated_at"])
     except Clash as clash:

@@ -1,6 +1,7 @@
-"""NEW ENVIRONMENT and NEW COMPUTE RESOURCE inside the wizard: made in place, chosen at once, and nothing typed is lost."""
+"""NEW ENVIRONMENT, NEW COMPUTE RESOURCE and NEW DATA SOURCE inside the wizard: made in place, chosen at once, and nothing typed is lost."""
 
 import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -14,59 +15,88 @@ from console.errors import Clash
 from console.http import page
 from console.typed import Typed, typed, with_row, without_row
 from environments import actions
-from environments.forms import FORMS, AssetForm, EnvironmentForm, defaults
+from environments.forms import AssetForm, defaults_of
+from environments.kinds import COMPUTE, DATA_SOURCE, ENVIRONMENT, Kind
 from environments.models import Asset
+from projects.choosing import Choice, scopes
 from projects.http import Request
+from projects.permissions import Permission, Verb
+from projects.scopes import TENANT, of_cluster, of_department, of_project
 from workloads.forms import setup as setup_step
 from workloads.forms.filling import Filling, Step
+from workloads.forms.sources import CHOSEN
 from workloads.models import Draft
+
+KINDS: Mapping[str, Kind] = {kind.key: kind for kind in (ENVIRONMENT, COMPUTE, DATA_SOURCE)}
 
 
 @require_http_methods(["GET", "POST"])
 @never_cache
 def new_asset(request: Request, draft: uuid.UUID, kind: str) -> HttpResponse:
-    """The form of a new asset, in the page's dialog or as a page of its own; made, it is chosen in the draft."""
+    """The form of a new asset, in the page's dialog or as a page of its own; made, it is chosen in the draft.
+
+    Of a kind that has several subtypes, ?type= is one of these; without it they are shown to choose from.
+    """
     found = get_object_or_404(Draft, pk=draft, user=request.user)
     filling = Filling(found.data, request.user)
-    if kind not in FORMS:
+    if kind not in KINDS:
         raise Http404("There is no such asset.")
     if filling.project is None:
         return redirect("wizard", found.pk, Step.START.value)
+    wanted = KINDS[kind].forms.get(request.GET.get("type", ""))
+    if wanted is None:
+        return _types(request, found, KINDS[kind])
     if request.method != "POST":
-        return _form(request, found, kind, _bound(filling, kind, defaults(kind, str(filling.project.pk))))
+        return _form(request, found, kind, _bound(filling, wanted, defaults_of(wanted, str(of_project(filling.project)))))
     what = typed(request.POST, ("add", "remove"))
-    form = _bound(filling, kind, what)
-    if isinstance(form, EnvironmentForm) and "add" in request.POST:
-        return _form(request, found, kind, _bound(filling, kind, with_row(what, form.variables)))
+    form = _bound(filling, wanted, what)
+    if form.rows is not None and "add" in request.POST:
+        return _form(request, found, kind, _bound(filling, wanted, with_row(what, form.rows)))
     if "remove" in request.POST:
-        return _form(request, found, kind, _bound(filling, kind, without_row(what, request.POST["remove"])))
+        return _form(request, found, kind, _bound(filling, wanted, without_row(what, request.POST["remove"])))
     made = _made(request, form)
     if made is None:
         return _form(request, found, kind, form, status=422)
     _choose(found, kind, str(made.pk))
     if not request.htmx:
         return redirect("wizard", found.pk, Step.SETUP.value)
-    part = f"workloads/wizard/_{kind}_choice.html"
+    part = f"workloads/wizard/_{kind.replace('-', '_')}_choice.html"
     filling = Filling(found.data, request.user)
     answer = render(request, part, {"draft": found, "filling": filling, "form": filling.setup})
     answer = reswap(retarget(answer, f"#{kind}-choice"), "outerHTML")
     return trigger_client_event(answer, "muster:close", {}, after="settle")
 
 
-def _bound(filling: Filling, kind: str, data: Typed) -> AssetForm:
+def _types(request: Request, draft: Draft, kind: Kind) -> HttpResponse:
+    """What it shall be, of a kind that has several subtypes."""
+    if not kind.has_subtypes:
+        raise Http404(f"There is no such {kind.noun}.")
+    context = {"draft": draft, "kind": kind, "types": [(name, form.label) for name, form in kind.forms.items()]}
+    return page(request, "workloads/wizard/asset_types.html", "workloads/wizard/_asset_types.html", context)
+
+
+def _bound(filling: Filling, form: type[AssetForm], data: Typed) -> AssetForm:
     """For the draft's project, and its architecture, which the form therefore need not ask for."""
     assert filling.project is not None
     framework = filling.start.chosen_framework
     serves = f"{filling.start.chosen_architecture.value}:{framework.value if framework else ''}"
-    given = data | ({"serves": [serves]} if kind == EnvironmentForm.kind else {})
-    return FORMS[kind](given, scopes=[filling.project], everybody=filling.user.is_superuser, auto_id="asset_%s")
+    given = data | ({"serves": [serves]} if form.kind == ENVIRONMENT.key else {})
+    return form(given, scopes=_scopes(filling, form), by=filling.user, auto_id="asset_%s")
+
+
+def _scopes(filling: Filling, form: type[AssetForm]) -> Sequence[Choice]:
+    """The draft's project, and whatever is above it, where the person may make such an asset."""
+    assert filling.project is not None
+    able = scopes(filling.user, Permission(form.model.entity, Verb.CREATE))
+    above = (TENANT, of_cluster(filling.project.cluster_id), of_department(filling.project.department_id), of_project(filling.project))
+    return [each for each in able if each[0] in above]
 
 
 def _made(request: Request, form: AssetForm) -> Asset | None:
     if not form.judged():
         return None
     try:
-        return actions.create(form.model, form.values, project=form.project, by=request.user)
+        return actions.create(form.model, form.values, scope=form.asset_scope, by=request.user)
     except Clash as clash:
         form.blame(clash.field, clash.text)
         return None
@@ -76,11 +106,13 @@ def _choose(draft: Draft, kind: str, key: str) -> None:
     with transaction.atomic():
         fresh = Draft.objects.select_for_update().get(pk=draft.pk)
         step: dict[str, Any] = fresh.data.get(Step.SETUP) or setup_step.defaults()
-        fresh.data[Step.SETUP.value] = step | {f"{kind}_choice": [key]}
+        chosen = {CHOSEN: [*step.get(CHOSEN, []), key]} if kind == DATA_SOURCE.key else {f"{kind}_choice": [key]}
+        fresh.data[Step.SETUP.value] = step | chosen
         fresh.save(update_fields=["data", "updated_at"])
     draft.data = fresh.data
 
 
 def _form(request: Request, draft: Draft, kind: str, form: AssetForm, status: int = 200) -> HttpResponse:
-    context = {"draft": draft, "form": form, "kind": kind, "in_wizard": True}
-    return page(request, f"workloads/wizard/new_{kind}.html", f"workloads/wizard/_new_{kind}.html", context, status=status)
+    context = {"draft": draft, "form": form, "kind": kind, "noun": KINDS[kind].noun, "in_wizard": True}
+    context["fields"] = KINDS[kind].fields_template
+    return page(request, "workloads/wizard/new_asset.html", "workloads/wizard/_new_asset.html", context, status=status)

@@ -1,5 +1,8 @@
 """Follows every cluster into the journal, until SIGTERM or Ctrl-C."""
 
+import contextlib
+import ctypes
+import gc
 import signal
 import threading
 from argparse import ArgumentParser
@@ -7,11 +10,26 @@ from types import FrameType
 from typing import Any
 
 from django.core.management.base import BaseCommand
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 
+from console.checks import TAG
 from workloads.following import Follower
+
+SELDOM = 50_000
+"""Objects after which Python looks for garbage: decoding makes very many at once, and next to none that would need to be looked for."""
+
+
+_ARENA_MAX = -8
+"""A number of malloc.h, which only the GNU C library knows."""
+
+
+_PAGES = 8_000
+"""Pages of 4 KiB after which SQLite's log is filed into the database."""
 
 
 class Command(BaseCommand):
+    requires_system_checks = (TAG,)
     help = (
         "Follow every cluster: list, then watch, and write what changes into the database. Several may run; each cluster has one follower."
     )
@@ -27,4 +45,23 @@ class Command(BaseCommand):
 
         signal.signal(signal.SIGTERM, end)
         signal.signal(signal.SIGINT, end)
+        connection_created.connect(_suited)
+        _spare_memory()
         Follower(options["holder"]).run(stop)
+
+
+def _spare_memory() -> None:
+    """What is loaded is no garbage, and the heaps that the C library makes for many threads would keep what any of them has ever needed."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(SELDOM, *gc.get_threshold()[1:])
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
+
+
+def _suited(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """SQLite for one who writes much and reads little: its file is not mapped, and what a listing writes need not be filed at once."""
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA mmap_size=0")
+            cursor.execute(f"PRAGMA wal_autocheckpoint={_PAGES}")

@@ -96,13 +96,13 @@ def kubeconfig(file: Path, within: float) -> str:
 def register(text: str) -> None:
     """The embedded cluster's row, with the address it has now, and in a new installation a department and projects on it."""
     # Credentials that a lost key encrypted are of no interest: new ones stand in their place.
-    cluster = Cluster.objects.filter(name=LOCALKUBE).defer("kubeconfig").first()
+    cluster = Cluster.objects.there().filter(name=LOCALKUBE).defer("kubeconfig").first()
     if cluster is None:
         cluster = actions.register(LOCALKUBE, text, is_local=True)
     else:
         actions.reconnect(cluster, text)
     if not Project.objects.exists():
-        department, _ = Department.objects.get_or_create(name=DEPARTMENT)
+        department, _ = Department.objects.there().get_or_create(name=DEPARTMENT)
         for name in PROJECTS:
             Project.objects.create(
                 name=name, department=department, cluster=cluster, namespace=f"muster-{name}", queue=name, gpu_quota=QUOTA

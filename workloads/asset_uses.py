@@ -1,0 +1,130 @@
+"""Which assets a workload was made from, and which workloads were made from an asset. `settings.ASSET_USES` names this room."""
+
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Count, QuerySet
+from django.urls import reverse
+
+from environments import kinds
+from environments.credentials import secret_name
+from environments.kinds import BY_KEY, Kind
+from environments.models import Asset, Credential
+from projects.models import Project, User
+from workloads.models import UsedAsset, Workload
+from workloads.specs import S3, Git, Setup, Source, Spec
+from workloads.specs import Secret as SecretVolume
+
+MASTER = "master"
+TEMPLATE = "template"
+_SECRET_NAME = re.compile(rf"muster-({'|'.join(map(re.escape, Credential.Kind.values))})-[0-9a-f]{{12}}")
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """An asset that a workload is made from. `part` is MASTER where only the master has it."""
+
+    kind: str
+    asset: uuid.UUID
+    name: str
+    version: int
+    part: str = ""
+
+
+def used(asset: Asset, part: str = "") -> Used:
+    """An asset as it is now."""
+    return Used(kinds.of(asset).key, asset.pk, asset.name, asset.version, part)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a Secret that is called so is a credential's."""
+    return _SECRET_NAME.fullmatch(name) is not None
+
+
+def credentials_of(spec: Spec, project: Project) -> Sequence[Used]:
+    """The credentials whose Secrets a workload names, whoever wrote them there. One query, and none where it names no such Secret."""
+    workers = set(filter(is_secret_name, secrets_of(spec.setup)))
+    master = set(filter(is_secret_name, secrets_of(spec.master_setup))) if spec.has_master else set()
+    if not workers | master:
+        return ()
+    rows = Credential.objects.within(project).defer("secret").order_by("name", "pk")
+    named = [(each, secret_name(each)) for each in rows]
+    return [used(each, "" if name in workers else MASTER) for each, name in named if name in workers | master]
+
+
+def secrets_of(setup: Setup) -> Iterator[str]:
+    """The names of the Secrets that a kind of pod is to have."""
+    yield from setup.environment.pull_secrets
+    yield from (each.object_name for each in setup.environment.variables if each.source is Source.SECRET)
+    for volume in setup.volumes:
+        if isinstance(volume, SecretVolume):
+            yield volume.name
+        elif isinstance(volume, Git | S3):
+            yield volume.secret
+
+
+def rows_of(assets: Iterable[Used], workload: Workload) -> list[UsedAsset]:
+    """The rows that remember them, each asset once: what every pod has is not told of the master again."""
+    told: dict[tuple[str, uuid.UUID], Used] = {}
+    for each in assets:
+        known = told.get((each.kind, each.asset))
+        if known is None or known.part:
+            told[each.kind, each.asset] = each
+    return [
+        UsedAsset(workload=workload, kind=each.kind, asset=each.asset, name=each.name, version=each.version, part=each.part)
+        for each in told.values()
+    ]
+
+
+def counts(ids: Iterable[uuid.UUID], user: User | None = None) -> Mapping[uuid.UUID, int]:
+    """How many workloads that are not deleted were made from each of these assets; with a user, of those that they see. One query."""
+    return dict(
+        UsedAsset.objects.filter(asset__in=list(ids), workload__in=_there(user))
+        .order_by()
+        .values_list("asset")
+        .annotate(number=Count("workload", distinct=True))
+    )
+
+
+def users_of(asset_id: uuid.UUID, user: User) -> QuerySet[Workload]:
+    """The workloads that were made from an asset, that are not deleted, and that the user sees; the newest first."""
+    made = UsedAsset.objects.filter(asset=asset_id).values("workload")
+    found: QuerySet[Workload] = _there(user).filter(pk__in=made).select_related("project").order_by("-created_at", "-id")
+    return found
+
+
+def _there(user: User | None) -> QuerySet[Workload]:
+    rows: QuerySet[Workload] = Workload.objects.filter(released_at=None)
+    return rows if user is None else Workload.objects.visible_to(user).filter(released_at=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An asset that a workload was made from, for a reader: `url` is "" where it is gone or not theirs to see."""
+
+    noun: str
+    name: str
+    version: int
+    part: str
+    has_changed: bool
+    url: str
+
+
+def made_from(workload: Workload, user: User) -> Sequence[Shown]:
+    """What a workload was made from, and whether that has changed since. One query for the workload and one for each kind."""
+    rows = list(workload.assets.all())
+    found: list[Shown] = []
+    for key, kind in BY_KEY.items():
+        mine = sorted((row for row in rows if row.kind == key), key=lambda row: row.name)
+        ids = [row.asset for row in mine]
+        versions = dict(kind.model.objects.visible_to(user).filter(pk__in=ids).values_list("pk", "version")) if mine else {}
+        found += [_shown(row, kind, versions.get(row.asset)) for row in mine]
+    return found
+
+
+def _shown(row: UsedAsset, kind: Kind, version: int | None) -> Shown:
+    noun = f"{kind.noun[:1].upper()}{kind.noun[1:]}"
+    url = reverse(kind.url, args=[row.asset]) if version is not None else ""
+    return Shown(noun, row.name, row.version, row.part, version not in (None, row.version), url)

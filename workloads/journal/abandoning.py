@@ -1,0 +1,55 @@
+"""What becomes of workloads whose cluster was removed: nobody can be asked any more, so they are over here."""
+
+import uuid
+from typing import Any
+
+from django.utils import timezone
+
+from projects.models import User
+from workloads.journal import writing
+from workloads.journal.turns import turn
+from workloads.models import Desired, Event, Pod, Workload
+from workloads.states import RESTING, Status
+
+AT_ONCE = 100
+"""Workloads of one turn."""
+ABANDONED = "Abandoned"
+
+
+def abandoned(cluster_id: uuid.UUID, why: str, by: User | None) -> int:
+    """Every workload of a cluster that it had not let go of is deleted and released here; its history stays. Gives how many.
+
+    Nothing is asked of the cluster: what runs there goes on.
+    """
+    count = 0
+    while some := _some(cluster_id, why, by):
+        count += some
+    return count
+
+
+def _some(cluster_id: uuid.UUID, why: str, by: User | None) -> int:
+    with turn() as mine:
+        rows = list(Workload.objects.filter(cluster_id=cluster_id, released_at=None).order_by("created_at", "id")[:AT_ONCE])
+        now = timezone.now()
+        for workload in rows:
+            resting = Status(workload.status) in RESTING
+            values: dict[str, Any] = {"status": Status.DELETING, "reason": why, "status_at": now, "desired": Desired.DELETED}
+            values |= {"deleted_at": workload.deleted_at or now, "released_at": now, "running_pods": 0, "gpus_allocated": 0}
+            values |= {"job": None, "pod_group": None, "next_try_at": None, "tries": 0, "trouble": ""}
+            if workload.started_at is not None and workload.ended_at is None:
+                values["ended_at"] = now
+            # An attempt that has come to its end keeps it.
+            writing.write(mine, workload, values, mirror=not resting)
+            Event.objects.create(
+                workload=workload,
+                attempt=workload.attempt,
+                kind=Event.Kind.STATUS,
+                is_warning=not resting,
+                old=workload.status,
+                new=Status.DELETING,
+                reason=ABANDONED,
+                text=why,
+                by=by,
+            )
+        Pod.objects.filter(workload__in=rows, vanished_at=None).update(vanished_at=now)
+    return len(rows)

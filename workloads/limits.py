@@ -1,0 +1,96 @@
+"""How long a workload may run, and leave its GPUs unused: what of that is used, and what is left."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.utils import timezone
+
+from console.errors import Clash
+from projects.durations import words
+from workloads.models import Event, Workload
+from workloads.states import Status
+
+COUNTED = frozenset({Status.RUNNING, Status.DEGRADED})
+"""In these it runs, with all of its pods or some; while it waits or starts no time is counted."""
+_COUNTED = {each.value for each in COUNTED}
+
+
+def ran(workloads: Sequence[Workload], now: datetime) -> Mapping[UUID, float]:
+    """Seconds that each was in Running, over all its runs. One query.
+
+    The runs before this one count as they were when it began; this one from its history: what was preempted did not run meanwhile.
+    """
+    changes: dict[UUID, list[tuple[datetime, str]]] = defaultdict(list)
+    begun = [each.pk for each in workloads if each.started_at]
+    rows = Event.objects.filter(workload__in=begun, kind=Event.Kind.STATUS).order_by("at", "id")
+    attempts = {each.pk: each.attempt for each in workloads}
+    for key, attempt, at, new in rows.values_list("workload_id", "attempt", "at", "new"):
+        if attempt == attempts[key]:
+            changes[key].append((at, new))
+    return {each.pk: each.ran_seconds + _this_run(each, changes[each.pk], now) for each in workloads}
+
+
+def _this_run(workload: Workload, changes: Iterable[tuple[datetime, str]], now: datetime) -> float:
+    if workload.started_at is None:
+        return 0.0
+    end = min(workload.ended_at or now, now)
+    total, since = 0.0, workload.started_at
+    is_on = True
+    for at, new in changes:
+        if at < workload.started_at:
+            continue
+        moment = min(at, end)
+        if is_on and new not in _COUNTED:
+            total += max(0.0, (moment - since).total_seconds())
+        elif not is_on and new in _COUNTED:
+            since = moment
+        is_on = new in _COUNTED
+    return total + (max(0.0, (end - since).total_seconds()) if is_on else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One limit of a workload: the whole, and what of it is used, in seconds; `used` is None where nobody knows."""
+
+    title: str
+    whole: int
+    used: float | None
+
+    @property
+    def words(self) -> str:
+        return words(self.whole)
+
+    @property
+    def left(self) -> float | None:
+        return None if self.used is None else max(0.0, self.whole - self.used)
+
+
+def uses(workload: Workload) -> Sequence[Use]:
+    """The limits of a workload with what is used of them now. At most one query."""
+    now = timezone.now()
+    found = []
+    if workload.time_limit_seconds is not None:
+        found.append(Use("Time limit", workload.time_limit_seconds, ran([workload], now)[workload.pk]))
+    if workload.idle_limit_seconds is not None:
+        idle = None if workload.idle_since is None else (now - idle_from(workload)).total_seconds()
+        found.append(Use("Idle limit", workload.idle_limit_seconds, idle))
+    return found
+
+
+def idle_from(workload: Workload) -> datetime:
+    """Since when its GPUs are unused in this run; to be asked where `idle_since` is known."""
+    assert workload.idle_since is not None
+    return max(workload.idle_since, workload.started_at or workload.idle_since)
+
+
+def require_left(workload: Workload) -> None:
+    """Raises Clash where a workload has run for as long as it may: it would be stopped as soon as it ran."""
+    limit = workload.time_limit_seconds
+    if limit is not None and ran([workload], timezone.now())[workload.pk] >= limit:
+        raise Clash(
+            f"{workload.name} has used up its time limit of {words(limit)}, which counts over all its runs: it would be stopped at once. "
+            "Make a copy, which starts at nothing."
+        )

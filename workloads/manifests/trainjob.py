@@ -1,0 +1,127 @@
+"""A distributed workload as a TrainJob of Kubeflow Trainer v2 (2.2 and later), for clusters that serve nothing else.
+
+A TrainJob changes a runtime that the cluster's administrator made: what it has no field for is refused, with what would work.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from clusters.capabilities import Capabilities, Runtime
+from workloads.manifests import keys, placement, pods, volumes
+from workloads.manifests.pods import Identity
+from workloads.observed import Object
+from workloads.specs import S3, Framework, Git, Problem, Setup, Spec
+from workloads.specs.choices import Access
+from workloads.specs.spec import UNCHANGED, Lifecycle
+
+CONTAINER = "node"
+"""The trainer's container, and the name of the replicated job that it is in."""
+PATCHES = "runtimePatches"
+MANAGER = "muster.dev/manager"
+LONGEST = 48
+"""Of a name, for up to ten nodes: JobSet appends "-node-0-N-abcde"; each further digit of N costs one."""
+
+FRAMEWORKS: Mapping[Framework, str] = {
+    Framework.PYTORCH: "torch",
+    Framework.XGBOOST: "xgboost",
+    Framework.JAX: "jax",
+}
+"""What the label `trainer.kubeflow.org/framework` of a runtime says."""
+
+
+def runtime(framework: Framework, capabilities: Capabilities) -> Runtime | None:
+    """The runtime that a framework's workloads take: one that names the KAI scheduler where there is one. None where none serves."""
+    fitting = [each for each in capabilities.runtimes if each.framework == FRAMEWORKS.get(framework)]
+    wanted = keys.KAI if capabilities.kai else ""
+    return next((each for each in fitting if each.scheduler == wanted), None)
+
+
+def build(spec: Spec, identity: Identity, chosen: Runtime) -> list[Object]:
+    """One TrainJob. A master that is set up as the workers are is its first node."""
+    trainer: Object = {"image": spec.setup.environment.image_reference, "numNodes": spec.pods}
+    for field, value in (("command", spec.setup.environment.command), ("args", spec.setup.environment.args)):
+        if value:
+            trainer[field] = list(value)
+    if variables := pods.environment_of(spec.setup):
+        trainer["env"] = variables
+    if resources := pods.resources_of(spec.setup.compute):
+        trainer["resourcesPerNode"] = resources
+    body: Object = {
+        "runtimeRef": {"apiGroup": "trainer.kubeflow.org", "kind": "ClusterTrainingRuntime", "name": chosen.name},
+        "trainer": trainer,
+        PATCHES: [{"manager": MANAGER, "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [_patch(spec, identity)]}}}}],
+    }
+    job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": pods.metadata(spec, identity), "spec": body}
+    return [job]
+
+
+def _patch(spec: Spec, identity: Identity) -> Object:
+    """Everything about the pods that is no field of the trainer."""
+    setup = spec.setup
+    container: Object = {"name": CONTAINER}
+    if mounted := volumes.mounts(setup, rank_0=True):
+        container["volumeMounts"] = mounted
+    if security := pods.container_security(setup.security):
+        container["securityContext"] = security
+    pod: Object = {"containers": [container], **placement.of_pod(setup, identity.workload_id, identity.pools)}
+    pod |= pods.pod_security(setup.security)
+    if made := volumes.of_pod(spec, setup):
+        pod["volumes"] = made
+    if secrets := pods.pull_secrets(setup, identity):
+        pod["imagePullSecrets"] = secrets
+    if spec.lifecycle.grace_seconds is not None:
+        pod["terminationGracePeriodSeconds"] = spec.lifecycle.grace_seconds
+    template = {"metadata": pods.template_metadata(spec, setup, identity), "spec": pod}
+    return {"name": CONTAINER, "template": {"spec": {"template": template}}}
+
+
+def refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:
+    """What a TrainJob cannot say of a spec."""
+    if PATCHES not in capabilities.trainjob_fields:
+        yield Problem("framework", f"The cluster's Kubeflow Trainer is too old: its TrainJob has no {PATCHES}. {_instead('Trainer 2.2')}")
+        return
+    for field, words in _unsayable(spec):
+        yield Problem(
+            field, f"{words} cannot be said of a TrainJob, which is what this cluster serves. {_instead('the training operator (v1)')}"
+        )
+    longest = LONGEST - len(str(spec.pods - 1)) + 1
+    if len(spec.name) > longest:
+        yield Problem("name", f"The name must have at most {longest} characters on this cluster; it has {len(spec.name)}.")
+
+
+def _instead(what: str) -> str:
+    return f"Leave it out, or ask the cluster's administrator to install {what}."
+
+
+def _unsayable(spec: Spec) -> Iterator[tuple[str, str]]:
+    if spec.has_master and spec.master != UNCHANGED:
+        yield "master", "Another setup of the master"
+    if spec.elastic is not None:
+        yield "elastic", "A changing number of workers"
+    yield from _of_lifecycle(spec.lifecycle)
+    yield from _of_setup(spec.setup)
+
+
+def _of_lifecycle(lifecycle: Lifecycle) -> Iterator[tuple[str, str]]:
+    chosen: tuple[tuple[str, str, Any], ...] = (
+        ("restart_policy", "A restart policy", lifecycle.restart_policy),
+        ("clean_pod_policy", "Which pods are deleted at the end", lifecycle.clean_pod_policy),
+    )
+    yield from ((f"lifecycle.{field}", words) for field, words, value in chosen if value is not None)
+    if lifecycle.backoff_limit != Lifecycle().backoff_limit:
+        yield "lifecycle.backoff_limit", "A backoff limit"
+
+
+def _of_setup(setup: Setup) -> Iterator[tuple[str, str]]:
+    if setup.environment.pull_policy is not None:
+        yield "setup.environment.pull_policy", "An image pull policy"
+    if setup.environment.working_dir:
+        yield "setup.environment.working_dir", "A working directory"
+    for field in ("host_ipc", "host_network"):
+        if getattr(setup.security, field):
+            yield f"setup.security.{field}", "The use of the host's IPC or network"
+    for index, volume in enumerate(setup.volumes):
+        if isinstance(volume, Git | S3):
+            yield f"setup.volumes.{index}.path", f"A {volume.noun}"
+        elif volume.access is Access.RANK_0_WRITES:
+            yield f"setup.volumes.{index}.access", "A volume that rank 0 alone may write to"

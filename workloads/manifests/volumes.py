@@ -1,0 +1,206 @@
+"""The volumes of a pod: what they are, where its container sees them, and what has to be fetched or made before it starts."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workloads.manifests import keys
+from workloads.observed import Object
+from workloads.specs import (
+    S3,
+    Access,
+    Claim,
+    ConfigMap,
+    EmptyDir,
+    Git,
+    GitAccess,
+    HostPath,
+    NewClaim,
+    Nfs,
+    Secret,
+    Setup,
+    Spec,
+    Volume,
+)
+
+GIT_ROOT = "/git"
+GIT_LINK = "code"
+"""git-sync checks out beside this link, which always leads to a complete tree; the container mounts what it leads to."""
+GIT_SECRET = "/etc/git-secret"  # noqa: S105 - a mount path
+S3_ROOT = "/data"
+S3_REMOTE = "source"
+AMAZON = "AWS"
+OTHER = "Other"
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """What fetches files before the containers start: git-sync (v4) and rclone."""
+
+    git: str = "registry.k8s.io/git-sync/git-sync:v4.4.0"
+    s3: str = "docker.io/rclone/rclone:1.68"
+
+
+IMAGES = Images()
+"""Where nothing else is set."""
+
+
+def of_pod(spec: Spec, setup: Setup) -> list[Object]:
+    """The volumes of a pod, those with the secrets of their fetchers included."""
+    return [entry for name, volume in _named(setup) for entry in _entries(spec, name, volume, is_root=setup.security.uid == 0)]
+
+
+def mounts(setup: Setup, *, rank_0: bool) -> list[Object]:
+    """Where the training container has them. Only `rank_0` writes where only rank 0 may."""
+    return [_mount(name, volume, rank_0) for name, volume in _named(setup)]
+
+
+def fetching(setup: Setup, images: Images, resources: Object) -> list[Object]:
+    """The init containers that fetch Git repositories and buckets, in the order of the volumes.
+
+    `resources` are what the training container has of CPU and memory. It waits meanwhile, so that the pod needs no more for it, and a
+    namespace with a quota refuses a pod of which a container names none.
+    """
+    given_resources = {"resources": resources} if resources else {}
+    return [fetcher | given_resources for fetcher in _fetchers(setup, images)]
+
+
+def claims(spec: Spec) -> list[Object]:
+    """The new claims that all pods of the workload share, without their labels."""
+    return [_claim(spec, volume) for volume in _shared_claims(spec)]
+
+
+def given(**values: Any) -> Object:
+    """The fields that have a value."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _named(setup: Setup) -> Sequence[tuple[str, Volume]]:
+    """The volumes with the names they have in the pod."""
+    named: list[tuple[str, Volume]] = [(f"volume-{number}", volume) for number, volume in enumerate(setup.volumes, 1)]
+    return [*named, ("shared-memory", EmptyDir(path=keys.SHARED_MEMORY, memory=True))] if setup.compute.large_shm else named
+
+
+def _mount(name: str, volume: Volume, rank_0: bool) -> Object:
+    mount: Object = {"name": name, "mountPath": volume.path}
+    if volume.access is Access.READ_ONLY or (volume.access is Access.RANK_0_WRITES and not rank_0):
+        mount["readOnly"] = True
+    if isinstance(volume, ConfigMap) and volume.sub_path:
+        mount["subPath"] = volume.sub_path
+    if isinstance(volume, Git):
+        mount["subPath"] = GIT_LINK
+    if isinstance(volume, HostPath) and volume.propagate:
+        mount["mountPropagation"] = "HostToContainer"
+    return mount
+
+
+def _entries(spec: Spec, name: str, volume: Volume, *, is_root: bool) -> Iterator[Object]:
+    yield {"name": name, **_source(spec, volume)}
+    if isinstance(volume, Git) and volume.secret:
+        # The files are root's: another user could not read them otherwise, and ssh refuses a key of its own user that others can read.
+        yield {"name": f"{name}-secret", "secret": {"secretName": volume.secret, "defaultMode": 0o400 if is_root else 0o444}}
+
+
+def _source(spec: Spec, volume: Volume) -> Object:
+    match volume:
+        case EmptyDir():
+            return {"emptyDir": given(medium="Memory" if volume.memory else None, sizeLimit=volume.size or None)}
+        case Git() | S3():
+            return {"emptyDir": {}}
+        case HostPath():
+            return {"hostPath": {"path": volume.source}}
+        case ConfigMap():
+            return {"configMap": given(name=volume.name, defaultMode=volume.mode)}
+        case Secret():
+            return {"secret": given(secretName=volume.name, defaultMode=volume.mode)}
+        case Claim():
+            return {"persistentVolumeClaim": {"claimName": volume.claim}}
+        case NewClaim(ephemeral=True):
+            return {"ephemeral": {"volumeClaimTemplate": {"spec": _claim_spec(volume)}}}
+        case NewClaim():
+            return {"persistentVolumeClaim": {"claimName": _claim_name(spec, volume)}}
+        case Nfs():
+            return {"nfs": {"server": volume.server, "path": volume.export}}
+    raise TypeError(f"{type(volume).__name__} is no kind of volume that a pod can have")
+
+
+def _shared_claims(spec: Spec) -> list[NewClaim]:
+    """Workers' and master's; one that both have is one."""
+    both = (*spec.setup.volumes, *(spec.master_setup.volumes if spec.has_master else ()))
+    return list(dict.fromkeys(each for each in both if isinstance(each, NewClaim) and not each.ephemeral))
+
+
+def _claim_name(spec: Spec, volume: NewClaim) -> str:
+    return f"{spec.name}-data-{_shared_claims(spec).index(volume) + 1}"
+
+
+def _claim(spec: Spec, volume: NewClaim) -> Object:
+    metadata = {"name": _claim_name(spec, volume), "namespace": spec.namespace}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": _claim_spec(volume)}
+
+
+def _claim_spec(volume: NewClaim) -> Object:
+    return given(
+        accessModes=[mode.value for mode in volume.modes],
+        storageClassName=volume.storage_class or None,
+        resources={"requests": {"storage": volume.size}},
+    )
+
+
+def _fetchers(setup: Setup, images: Images) -> Iterator[Object]:
+    for name, volume in _named(setup):
+        match volume:
+            case Git():
+                yield _fetcher(name, images.git, _git_variables(volume), _git_mounts(name, volume))
+            case S3():
+                # Kubernetes would read $(NAME) in an argument as a variable, and the keys are among them.
+                place = "/".join(filter(None, (volume.bucket, volume.prefix))).replace("$(", "$$(")
+                fetcher = _fetcher(name, images.s3, _s3_variables(volume), [{"name": name, "mountPath": S3_ROOT}])
+                yield fetcher | {"args": ["copy", f"{S3_REMOTE}:{place}", S3_ROOT]}
+
+
+def _fetcher(name: str, image: str, variables: list[Object], mounted: list[Object]) -> Object:
+    return {
+        "name": f"fetch-{name}",
+        "image": image,
+        "env": variables,
+        "volumeMounts": mounted,
+        "securityContext": {"allowPrivilegeEscalation": False},
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+
+
+def _git_variables(volume: Git) -> list[Object]:
+    """git-sync's settings. The host of an SSH address must be in `known_hosts` of the Secret: whoever answers is not to be believed."""
+    plain = {"REPO": volume.repository, "ROOT": GIT_ROOT, "LINK": GIT_LINK, "ONE_TIME": "true", "DEPTH": "1"}
+    if reference := volume.revision or volume.branch:
+        plain["REF"] = reference
+    secret: list[Object] = []
+    if volume.credential is GitAccess.SSH_KEY:
+        plain |= {"SSH_KEY_FILE": f"{GIT_SECRET}/ssh-privatekey", "SSH_KNOWN_HOSTS_FILE": f"{GIT_SECRET}/known_hosts"}
+        # ssh refuses to run for a user ID that has no name.
+        plain["ADD_USER"] = "true"
+    elif volume.credential is GitAccess.PASSWORD:
+        plain["PASSWORD_FILE"] = f"{GIT_SECRET}/password"
+        secret = [_from_secret("GITSYNC_USERNAME", volume.secret, "username")]
+    return [*({"name": f"GITSYNC_{key}", "value": value} for key, value in plain.items()), *secret]
+
+
+def _git_mounts(name: str, volume: Git) -> list[Object]:
+    root: Object = {"name": name, "mountPath": GIT_ROOT}
+    return [root, {"name": f"{name}-secret", "mountPath": GIT_SECRET, "readOnly": True}] if volume.secret else [root]
+
+
+def _s3_variables(volume: S3) -> list[Object]:
+    """rclone's settings of a remote; without keys it asks as anybody."""
+    plain = {"TYPE": "s3", "PROVIDER": OTHER if volume.url else AMAZON} | ({"ENDPOINT": volume.url} if volume.url else {})
+    head = f"RCLONE_CONFIG_{S3_REMOTE.upper()}"
+    variables: list[Object] = [{"name": f"{head}_{key}", "value": value} for key, value in plain.items()]
+    if volume.secret:
+        variables.append(_from_secret(f"{head}_ACCESS_KEY_ID", volume.secret, "AccessKeyId"))
+        variables.append(_from_secret(f"{head}_SECRET_ACCESS_KEY", volume.secret, "SecretKey"))
+    return variables
+
+
+def _from_secret(variable: str, secret: str, key: str) -> Object:
+    return {"name": variable, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}

@@ -1,0 +1,79 @@
+"""The numbers of the overview's tiles: nodes, GPUs and how many of them are idle."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from django.db.models import Count, Min, Q, Sum
+
+from clusters.models import Node
+from workloads.models import Sample
+from workloads.overview import history
+from workloads.overview.sights import Ids
+from workloads.queries.waiting import held
+
+_ZERO = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """Nodes and their GPUs. `allocated` counts what anybody's pods hold; `seen_at` is the age of the oldest of it."""
+
+    nodes: int
+    ready: int
+    gpus: Decimal
+    unhealthy: Decimal
+    allocated: Decimal
+    seen_at: datetime | None
+
+    @property
+    def free(self) -> Decimal:
+        return max(self.gpus - self.allocated, _ZERO)
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """GPUs that are held and not used; of those in `unknown` nobody knows. `at` is None where nobody looked lately."""
+
+    gpus: Decimal
+    unknown: Decimal
+    held: Decimal
+    at: datetime | None
+
+    @property
+    def is_known(self) -> bool:
+        return self.at is not None and not self.unknown
+
+    @property
+    def is_partly_known(self) -> bool:
+        return self.at is not None and _ZERO < self.unknown < self.held
+
+
+def machines(clusters: Collection[UUID]) -> Machines:
+    """Of these clusters. Two queries."""
+    ready = Q(is_ready=True, is_schedulable=True)
+    found = Node.objects.filter(cluster__in=clusters).aggregate(
+        nodes=Count("id"),
+        ready=Count("id", filter=ready),
+        gpus=Sum("gpus"),
+        unhealthy=Sum("gpus_unhealthy"),
+        used=Sum("used_gpus"),
+        seen=Min("seen_at"),
+    )
+    ours = sum((each.gpus for some in held(clusters).values() for each in some), _ZERO)
+    gpus = found["gpus"] or _ZERO
+    allocated = ours + (found["used"] or _ZERO)
+    return Machines(found["nodes"], found["ready"], gpus, found["unhealthy"] or _ZERO, allocated, found["seen"])
+
+
+def idle(projects: Ids) -> Idle:
+    """Of these projects, as their newest samples tell. Two queries."""
+    at = history.latest()
+    if at is None:
+        return Idle(_ZERO, _ZERO, _ZERO, None)
+    rows = Sample.objects.filter(at=at)
+    rows = rows if projects is None else rows.filter(project__in=projects)
+    found = rows.aggregate(gpus=Sum("gpus_idle"), held=Sum("gpus_allocated"), unknown=Sum("gpus_allocated", filter=Q(gpus_idle=None)))
+    return Idle(found["gpus"] or _ZERO, found["unknown"] or _ZERO, found["held"] or _ZERO, at)

@@ -1,0 +1,84 @@
+"""The part of a project's page that tells how it stands now. `settings.PROJECT_PAGE` names this room: projects lie floors below."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from django.utils import timezone
+
+from projects.models import Project, User
+from projects.permissions import Entity
+from projects.rights import view
+from projects.scopes import of_project
+from workloads.overview import attention, figures, quotas
+from workloads.overview.bars import Bar, bar
+from workloads.overview.history import DEFAULT, SPANS
+from workloads.overview.holding import holders
+from workloads.queries import in_projects
+from workloads.states import Status
+
+TEMPLATE = "overview/_project.html"
+CHART = "overview/_project_chart.html"
+STYLES = ("vendor/uplot-1.6.32/uPlot.min.css", "css/charts.css")
+SCRIPTS = ("vendor/uplot-1.6.32/uPlot.iife.min.js", "js/charts.js")
+GIB = Decimal(1 << 30)
+_ZERO = Decimal(0)
+
+
+def now(project: Project, user: User) -> dict[str, Any]:
+    """What TEMPLATE needs: quotas as pictures, and the workloads where the user may see them. The same queries however many there are.
+
+    The project is loaded with its cluster.
+    """
+    context: dict[str, Any] = {"project": project, "at": timezone.now(), "gpu_bar": _gpus(project), "other_bars": _others(project)}
+    if not user.rights.may(view(Entity.WORKLOADS), of_project(project)):
+        return context | {"sees_workloads": False}
+    rows = in_projects(frozenset({project.pk})).filter(released_at=None)
+    counts = attention.counts(rows)
+    waiting = sum(counts.get(status, 0) for status in attention.WAITING)
+    running = sum(counts.get(status, 0) for status in attention.RUNNING)
+    up = attention.largest_running(rows)
+    return context | {
+        "sees_workloads": True,
+        "running_count": running,
+        "waiting_count": waiting,
+        "failed_count": counts.get(Status.FAILED, 0),
+        "waiting_statuses": [each.value for each in attention.WAITING],
+        "running_statuses": [each.value for each in attention.RUNNING],
+        "waiting": attention.longest_waiting(rows, user),
+        "running": up,
+        "idle_workloads": [each for each in up if each.idle_since is not None],
+        "failed": attention.last_failed(rows),
+        "idle": figures.idle(frozenset({project.pk})),
+        "spans": SPANS,
+        "span": DEFAULT,
+        "measures": bool(project.cluster.prometheus_url),
+        "holders": holders([project.cluster_id], user.rights.projects(view(Entity.WORKLOADS))),
+    }
+
+
+def _gpus(project: Project) -> Bar:
+    held = quotas.held_by([project.pk]).get(project.pk, _ZERO)
+    return bar(held, project.gpu_quota, project.gpu_limit)
+
+
+def _others(project: Project) -> Sequence[tuple[str, str, Bar]]:
+    """CPU and memory as the project's Queue told last, where it has told."""
+    found = []
+    for key, name, unit, share, scale in (
+        ("cpu", "CPU", "cores", project.shares.cpu, Decimal(1)),
+        ("memory", "Memory", "GiB", project.shares.memory, GIB),
+    ):
+        told = _number(project.allocated.get(key))
+        if told is not None:
+            quota, limit = (None if each is None else each / scale for each in (share.quota, share.limit))
+            found.append((name, unit, bar(told / scale, quota, limit, unit=unit)))
+    return found
+
+
+def _number(told: object) -> Decimal | None:
+    try:
+        found = Decimal(str(told)) if told is not None else None
+    except ArithmeticError:
+        return None
+    return found if found is not None and found.is_finite() else None

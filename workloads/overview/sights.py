@@ -1,0 +1,81 @@
+"""Who sees what of the overview: a tile tells of where one may view both the overview and what the tile is about."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from django.db.models import QuerySet
+
+from clusters.models import Cluster
+from projects.models import Department, Project, User
+from projects.permissions import Entity
+from projects.querysets import InProject
+from projects.rights import view
+from workloads.models import Workload
+from workloads.queries import in_projects
+
+MOST_CLUSTERS = 200
+
+Ids = frozenset[int] | None
+"""Ids of projects; None means every one."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What one person sees of it."""
+
+    user: User
+
+    @cached_property
+    def workloads(self) -> Ids:
+        """The projects whose workloads are told of."""
+        return self._both(Entity.WORKLOADS)
+
+    @cached_property
+    def projects(self) -> Ids:
+        """The projects whose quotas are told of."""
+        return self._both(Entity.PROJECTS)
+
+    @property
+    def sees_workloads(self) -> bool:
+        return self.workloads is None or bool(self.workloads)
+
+    @property
+    def sees_projects(self) -> bool:
+        return self.projects is None or bool(self.projects)
+
+    @property
+    def sees_nodes(self) -> bool:
+        rights = self.user.rights
+        return rights.anywhere(view(Entity.CLUSTERS)) and rights.anywhere(view(Entity.OVERVIEW))
+
+    @property
+    def sees_departments(self) -> bool:
+        return self.user.rights.anywhere(view(Entity.DEPARTMENTS))
+
+    @cached_property
+    def clusters(self) -> list[Cluster]:
+        """Those whose nodes are counted, without their secrets."""
+        if not self.sees_nodes:
+            return []
+        seen = Cluster.objects.visible_to(self.user).filter(is_enabled=True)
+        return list(seen.only("id", "name", "prometheus_url", "unreachable_since", "last_seen_at")[:MOST_CLUSTERS])
+
+    def workload_rows(self) -> InProject:
+        """The workloads that are told of; not those that the cluster has let go of."""
+        rows: InProject = in_projects(self.workloads).filter(released_at=None)
+        return rows if self.sees_workloads else Workload.objects.none()
+
+    def project_rows(self) -> "QuerySet[Project]":
+        """The projects whose quotas are told of."""
+        found: QuerySet[Project] = Project.objects.there()
+        return found if self.projects is None else found.filter(pk__in=self.projects)
+
+    def department_rows(self) -> "QuerySet[Department]":
+        found: QuerySet[Department] = Department.objects.visible_to(self.user)
+        return found
+
+    def _both(self, entity: Entity) -> Ids:
+        overview, others = self.user.rights.projects(view(Entity.OVERVIEW)), self.user.rights.projects(view(entity))
+        if overview is None or others is None:
+            return others if overview is None else overview
+        return overview & others

@@ -1,0 +1,268 @@
+"""The fields that policies can speak of, in the order and the sections in which pages show them. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from workloads.policing.fields import Field, Get, Set, field, lens
+from workloads.policing.kinds import (
+    LOCKED,
+    OPTIONS,
+    RANGE,
+    REQUIRED,
+    Choice,
+    Flag,
+    Line,
+    Members,
+    Pairs,
+    Portion,
+    Quantity,
+    Text,
+    Whole,
+)
+from workloads.specs import (
+    CAPABILITIES,
+    VOLUMES,
+    Architecture,
+    CleanPodPolicy,
+    Framework,
+    Gpus,
+    Pair,
+    Preemptibility,
+    Priority,
+    PullPolicy,
+    RestartPolicy,
+    Setup,
+    Spec,
+    Variable,
+)
+
+ENVIRONMENT, COMPUTE, PLACE, DATA, COUNT, LIFE, SECURITY = (
+    "Environment",
+    "Compute resource",
+    "Nodes",
+    "Data and metadata",
+    "Kind and number of pods",
+    "Lifecycle",
+    "Security",
+)
+_STAR = "Texts, or their beginnings with a star at the end, as registry.example.com/team/*"
+
+
+def _choice(enum: Any) -> Choice:
+    return Choice(choices=tuple((each.value, getattr(each, "label", each.value)) for each in enum))
+
+
+def _enum(enum: Any, path: str) -> Set:
+    _, change = lens(path)
+    return lambda whole, value: change(whole, enum(value))
+
+
+def _pulled(setup: Setup) -> str:
+    """The pull policy that a cluster takes where none is said."""
+    environment = setup.environment
+    if environment.pull_policy is not None:
+        return environment.pull_policy.value
+    last = environment.image_reference.rpartition("/")[2]
+    latest = "@" not in last and last.partition(":")[2] in ("", "latest")
+    return (PullPolicy.ALWAYS if latest else PullPolicy.IF_NOT_PRESENT).value
+
+
+def _portion(setup: Setup) -> Decimal | None:
+    """What pods get of each device; a whole one is 1. None without GPUs, and where memory is asked for."""
+    gpus = setup.compute.gpus
+    if gpus.memory or not gpus.device_count:
+        return None
+    return Decimal(1) if gpus.portion is None else gpus.portion
+
+
+def _set_portion(setup: Setup, value: Decimal) -> Setup:
+    gpus = setup.compute.gpus
+    return replace(setup, compute=replace(setup.compute, gpus=Gpus(gpus.device_count or 1, value)))
+
+
+def _request(resource: str) -> Get:
+    """A request; where only a limit is said, clusters take that."""
+
+    def value(setup: Setup) -> str:
+        compute = setup.compute
+        return str(getattr(compute, f"{resource}_request") or getattr(compute, f"{resource}_limit") or "0")
+
+    return value
+
+
+def _kinds(setup: Setup) -> tuple[str, ...] | None:
+    return tuple(dict.fromkeys(volume.kind for volume in setup.volumes)) or None
+
+
+def _variables(setup: Setup) -> dict[str, str | None] | None:
+    """Their values by name; None for a value that comes from elsewhere."""
+    return {each.name: each.value if each == Variable(each.name, each.value) else None for each in setup.environment.variables} or None
+
+
+def _set_variables(setup: Setup, missing: Mapping[str, str]) -> Setup:
+    added = tuple(Variable(name, value) for name, value in missing.items())
+    environment = setup.environment
+    return replace(setup, environment=replace(environment, variables=(*environment.variables, *added)))
+
+
+def _pairs(name: str) -> tuple[Get, Set]:
+    def get(setup: Setup) -> dict[str, str] | None:
+        return {pair.key: pair.value for pair in getattr(setup, name)} or None
+
+    def add(setup: Setup, missing: Mapping[str, str]) -> Setup:
+        added = tuple(Pair(key, value) for key, value in missing.items())
+        changed: Setup = lens(name)[1](setup, (*getattr(setup, name), *added))
+        return changed
+
+    return get, add
+
+
+def _set_gpu_memory(setup: Setup, value: str) -> Setup:
+    return replace(setup, compute=replace(setup.compute, gpus=Gpus(setup.compute.gpus.device_count or 1, None, value)))
+
+
+def _large(setup: Setup) -> bool:
+    return setup.compute.large_shm
+
+
+def _most_workers(spec: Spec) -> int | None:
+    return None if spec.elastic is None else spec.elastic.max_workers
+
+
+def _preemptibility(spec: Spec) -> str:
+    return (Preemptibility.PREEMPTIBLE if spec.is_preemptible else Preemptibility.NON_PREEMPTIBLE).value
+
+
+def _environment() -> list[Field]:
+    where, here = ENVIRONMENT, "environment."
+    pull = {"value": _pulled, "set": _enum(PullPolicy, f"{here}pull_policy")}
+    lines = [
+        field(name, label, Line(), f"{here}{name}", name, where, value=lens(f"{here}{name}")[0])
+        for name, label in (("command", "Command"), ("args", "Arguments"))
+    ]
+    get = {"raw": _variables, "value": _variables, "set": _set_variables}
+    return [
+        field("image", "Image", Text(), f"{here}image", "image", where, about=_STAR),
+        field("pull_policy", "Image pull policy", _choice(PullPolicy), f"{here}pull_policy", "pull_policy", where, **pull),
+        *lines,
+        field("working_dir", "Working directory", Text(), f"{here}working_dir", "working_dir", where, about=_STAR),
+        field("variables", "Environment variables", Pairs(), f"{here}variables", (), where, **get),
+    ]
+
+
+def _compute() -> list[Field]:
+    where, here = COMPUTE, "compute."
+    gpus = tuple(f"{here}gpus.{part}" for part in ("devices", "portion", "memory"))
+    devices = {"value": lambda setup: setup.compute.gpus.device_count, "said_by": gpus, "implied": True}
+    portion = {"value": _portion, "set": _set_portion, "said_by": gpus, "implied": True, "has": Portion().has - {LOCKED}}
+    memory = {"set": _set_gpu_memory, "said_by": gpus, "implied": True, "has": Quantity().has - {LOCKED}}
+    amounts = [
+        field(
+            f"{resource}_{bound}",
+            f"{words} {bound}",
+            Quantity(),
+            f"{here}{resource}_{bound}",
+            f"{resource}_{bound}",
+            where,
+            **({"is_open": True} if bound == "limit" else {"value": _request(resource)}),
+        )
+        for resource, words in (("cpu", "CPU"), ("memory", "CPU memory"))
+        for bound in ("request", "limit")
+    ]
+    shared = "Of GPUs that are asked for whole or in parts; a whole one counts as 1."
+    of_memory = "Of GPUs that are asked for by their memory; those asked for otherwise have the rule of the portion."
+    return [
+        field("gpus.devices", "GPU devices per pod", Whole(largest=1000), gpus[0], "gpu_devices", where, **devices),
+        field("gpus.portion", "GPU portion", Portion(), gpus[1], "gpu_percent", where, about=shared, **portion),
+        field("gpus.memory", "GPU memory", Quantity(), gpus[2], "gpu_memory", where, about=of_memory, **memory),
+        *amounts,
+        field(
+            "large_shm", "Increase shared memory", Flag(), f"{here}large_shm", "large_shm", where, implied=True, raw=_large, value=_large
+        ),
+    ]
+
+
+def _placed() -> list[Field]:
+    labels, annotations = _pairs("labels"), _pairs("annotations")
+    kinds = Members(has=frozenset((OPTIONS,)), choices=tuple((each.kind, each.noun) for each in VOLUMES), nothing="no volumes")
+    stated = [
+        field(name, label, Pairs(), name, (), DATA, raw=get, value=get, set=add)
+        for name, label, (get, add) in (("labels", "Labels", labels), ("annotations", "Annotations", annotations))
+    ]
+    return [
+        field("node_type", "Node type", Text(), "node_type", "node_type", PLACE, is_open=True, about=_STAR),
+        field("node_pools", "Node pools", Members(nothing="any"), "node_pools", "node_pools", PLACE, is_open=True),
+        field("volumes", "Volumes", kinds, "volumes", (), DATA, raw=_kinds, value=_kinds, set=None, about="The kinds that there may be."),
+        *stated,
+    ]
+
+
+def _security() -> list[Field]:
+    where, here = SECURITY, "security."
+    capabilities = Members(choices=tuple((each, each) for each in sorted(CAPABILITIES)), nothing="none")
+    has = capabilities.has - {REQUIRED}
+    flags = (
+        ("non_root", "Refuse to run as root", False),
+        ("read_only_root", "Read-only root file system", True),
+        ("privilege_escalation", "Privilege escalation allowed", False),
+        ("host_ipc", "Use the host's IPC", True),
+        ("host_network", "Use the host's network", True),
+    )
+    return [
+        *(
+            field(name, label, Whole(), f"{here}{name}", name, where, is_open=True)
+            for name, label in (("uid", "User ID"), ("gid", "Group ID"))
+        ),
+        field("capabilities", "Linux capabilities", capabilities, f"{here}capabilities", "capabilities", where, has=has),
+        *(
+            field(name, label, Flag(), f"{here}{name}", name, where, implied=implied, raw=(get := lens(f"{here}{name}")[0]), value=get)
+            for name, label, implied in flags
+        ),
+    ]
+
+
+_WORKERS = ("workers", "elastic.min_workers", "elastic.max_workers")
+
+
+def _counted() -> list[Field]:
+    where: dict[str, Any] = {"of_pods": False, "implied": True}
+    distributed, standard = where | {"of": Architecture.DISTRIBUTED}, where | {"of": Architecture.STANDARD}
+    only = {"of_pods": False, "has": frozenset((OPTIONS,)), "set": None}
+    most = Whole(has=RANGE)
+    bound = {"of_pods": False, "of": Architecture.DISTRIBUTED, "raw": _most_workers, "value": _most_workers, "set": None}
+    return [
+        field("architecture", "Workload architecture", _choice(Architecture), "architecture", "architecture", COUNT, **only),
+        field("framework", "Framework", _choice(Framework), "framework", "framework", COUNT, of=Architecture.DISTRIBUTED, **only),
+        field("workers", "Workers", Whole(), "workers", "workers", COUNT, said_by=_WORKERS, **distributed),
+        field("elastic.max_workers", "Maximum of workers", most, "elastic.max_workers", "max_workers", COUNT, **bound),
+        field("parameter_servers", "Parameter servers", Whole(), "parameter_servers", "parameter_servers", COUNT, **distributed),
+        field("runs", "Number of runs", Whole(), "runs", "runs", COUNT, **standard),
+        field("parallelism", "Runs at once", Whole(), "parallelism", "parallelism", COUNT, **standard),
+    ]
+
+
+def _lived() -> list[Field]:
+    def choice(name: str, label: str, enum: Any, **more: Any) -> Field:
+        path = f"lifecycle.{name}"
+        return field(name, label, _choice(enum), path, name, LIFE, of_pods=False, set=_enum(enum, path), **more)
+
+    def number(name: str, label: str, **more: Any) -> Field:
+        return field(name, label, Whole(), f"lifecycle.{name}", name, LIFE, of_pods=False, **more)
+
+    return [
+        choice("priority", "Priority", Priority),
+        choice("preemptibility", "Preemptibility", Preemptibility, value=_preemptibility),
+        number("backoff_limit", "Backoff limit", implied=True),
+        number("grace_seconds", "Grace period on preemption, in seconds"),
+        number("auto_delete_seconds", "Auto-deletion after the end, in seconds", is_open=True),
+        choice("restart_policy", "Restart policy", RestartPolicy),
+        choice("clean_pod_policy", "Pods to delete at the end", CleanPodPolicy, of=Architecture.DISTRIBUTED),
+    ]
+
+
+CATALOGUE: Mapping[str, Field] = {
+    each.name: each for each in (*_counted(), *_environment(), *_compute(), *_placed(), *_lived(), *_security())
+}
+"""By the names that rules have in JSON."""

@@ -1,0 +1,79 @@
+"""What names with values may be, by all policies that speak of them: names that must be there, and those whose values are locked. Pure."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from workloads.policing.fields import Field
+from workloads.policing.kinds import LOCKED, REQUIRED
+from workloads.policing.limits import Breach, Said, Source, Sources
+from workloads.policing.rules import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class PairLimits:
+    """Limits of a field whose values are names with values."""
+
+    field: Field
+    required: Mapping[str, Sources] = dataclasses.field(default_factory=dict)
+    locked: Mapping[str, Said] = dataclasses.field(default_factory=dict)
+    default: Mapping[str, Said] = dataclasses.field(default_factory=dict)
+
+    def narrowed(self, rule: Rule, by: Source) -> Self | None:
+        """With one more policy's rule; None where it locks a name at another value."""
+        locked = dict(self.locked)
+        for name, value in (rule.default or {}).items() if rule.locked else ():
+            mine = locked.get(name)
+            if mine is not None and mine.value != value:
+                return None
+            locked[name] = Said(value, (*(mine.by if mine else ()), by))
+        required = {**self.required, **{name: (*self.required.get(name, ()), by) for name in rule.names}}
+        return replace(self, required=required, locked=locked)
+
+    def with_default(self, value: Any, by: Source) -> Self:
+        """With defaults for the names that have none."""
+        added = {name: Said(text, (by,)) for name, text in (value or {}).items() if name not in self.default and name not in self.locked}
+        return replace(self, default={**self.default, **added})
+
+    @property
+    def given(self) -> Said | None:
+        """What stands for the names of which nothing is said."""
+        found = {**self.default, **self.locked}
+        if not found:
+            return None
+        return Said(
+            {name: each.value for name, each in found.items()}, tuple(dict.fromkeys(by for each in found.values() for by in each.by))
+        )
+
+    def judge(self, value: Mapping[str, str | None] | None, *, silent: bool) -> Iterator[Breach]:
+        """What is wrong with these names and values."""
+        there = value or {}
+        for name, by in self.required.items():
+            if name not in there:
+                yield Breach(REQUIRED, f"must have {name}", by)
+        for name, each in self.locked.items():
+            if there.get(name) != each.value or name not in there:
+                yield Breach(LOCKED, f"must have {name}={each.value}, which is locked", each.by, name)
+
+    @property
+    def range_words(self) -> str:
+        """What is limited, without who says so."""
+        parts = [f"{name} must be there" for name in self.required if name not in self.locked]
+        return ", ".join([*parts, *(f"{name}={each.value} is locked" for name, each in self.locked.items())])
+
+    @property
+    def as_rule(self) -> Rule:
+        """As one rule, which is locked where all of its names are."""
+        given = self.given
+        return Rule(
+            default=None if given is None else given.value,
+            names=tuple(self.required),
+            locked=bool(self.locked) and not self.default,
+        )
+
+    @property
+    def sources(self) -> Sources:
+        """All policies whose limits these are."""
+        said = [*self.required.values(), *(each.by for each in self.locked.values())]
+        return tuple(dict.fromkeys(by for each in said for by in each))

@@ -1,0 +1,165 @@
+"""What one policy says: rules as JSON has them, read, judged and told. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workloads.policing.catalogue import CATALOGUE
+from workloads.policing.fields import Field
+from workloads.policing.kinds import DEFAULT, LEAST, LOCKED, MOST, MOST_OPTIONS, OPTIONS, REQUIRED, STEP, Pairs
+
+MOST_RULES = 100
+WORDS = {
+    DEFAULT: "the default",
+    REQUIRED: "whether it must be given",
+    LEAST: "the minimum",
+    MOST: "the maximum",
+    STEP: "the step",
+    OPTIONS: "the options",
+    LOCKED: "whether it is locked",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a policy says of one field; None and False say nothing. `names` are those of pairs that must be there."""
+
+    default: Any = None
+    required: bool = False
+    names: tuple[str, ...] = ()
+    least: Any = None
+    most: Any = None
+    step: int | None = None
+    options: tuple[Any, ...] | None = None
+    locked: bool = False
+
+    @property
+    def is_blank(self) -> bool:
+        return self == Rule()
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What is wrong with the rules of a policy: the field's name, the attribute ("" for the whole rule), and a sentence."""
+
+    field: str
+    attribute: str
+    text: str
+
+
+class BadRules(ValueError):
+    """Rules that cannot be read."""
+
+    def __init__(self, wrong: Sequence[Wrong]) -> None:
+        super().__init__(" ".join(each.text for each in wrong))
+        self.wrong = tuple(wrong)
+
+
+def read(given: object) -> dict[str, Rule]:
+    """The rules of a policy by field, in the catalogue's order. Raises BadRules with everything that cannot be read."""
+    if not isinstance(given, Mapping):
+        raise BadRules([Wrong("", "", "The rules must be an object with a rule for each field.")])
+    if len(given) > MOST_RULES:
+        raise BadRules([Wrong("", "", f"A policy can have at most {MOST_RULES} rules; these are {len(given)}. Make two policies of it.")])
+    found: list[Wrong] = []
+    for name in given:
+        if name not in CATALOGUE:
+            found.append(Wrong("", "", f"{str(name)[:60]} is not a field that a policy can speak of."))
+    rules = {field.name: _rule(field, given[field.name], found) for field in CATALOGUE.values() if field.name in given}
+    if found:
+        raise BadRules(found)
+    return {name: rule for name, rule in rules.items() if not rule.is_blank}
+
+
+def known(given: object) -> dict[str, Rule]:
+    """The rules of a stored policy; what this version does not know of them is left out."""
+    rules = {}
+    for name, rule in given.items() if isinstance(given, Mapping) else ():
+        found: list[Wrong] = []
+        if name in CATALOGUE:
+            rules[name] = _rule(CATALOGUE[name], rule, found)
+    return {name: rules[name] for name in CATALOGUE if name in rules and not rules[name].is_blank}
+
+
+def write(rules: Mapping[str, Rule]) -> dict[str, Any]:
+    """As JSON has them: `read` gives equal ones."""
+    return {name: _written(CATALOGUE[name], rule) for name, rule in rules.items() if not rule.is_blank}
+
+
+def _written(field: Field, rule: Rule) -> dict[str, Any]:
+    kind = field.kind
+    given: dict[str, Any] = {}
+    if rule.default is not None:
+        given[DEFAULT] = kind.write(rule.default)
+    if rule.required or rule.names:
+        given[REQUIRED] = list(rule.names) or True
+    for attribute, value in ((LEAST, rule.least), (MOST, rule.most)):
+        if value is not None:
+            given[attribute] = kind.write(value)
+    if rule.step is not None:
+        given[STEP] = rule.step
+    if rule.options is not None:
+        given[OPTIONS] = [kind.write(each) if not isinstance(each, str) else each for each in rule.options]
+    return given | ({LOCKED: True} if rule.locked else {})
+
+
+def _rule(field: Field, given: object, found: list[Wrong]) -> Rule:
+    if not isinstance(given, Mapping):
+        found.append(Wrong(field.name, "", f"{field.label}: the rule must be an object."))
+        return Rule()
+    reader = _Reader(field, given, found)
+    for attribute in given:
+        if attribute not in WORDS:
+            reader.refuse("", f"{str(attribute)[:40]} is not something that a rule can say")
+        elif attribute not in field.has and given[attribute] not in (None, False):
+            reader.refuse(attribute, f"{WORDS[attribute]} makes no sense for it")
+    kind = field.kind
+    pairs = isinstance(kind, Pairs)
+    return Rule(
+        default=reader.value(DEFAULT, kind.read),
+        required=False if pairs else bool(reader.value(REQUIRED, _flag)),
+        names=(reader.value(REQUIRED, kind.read_names) or ()) if isinstance(kind, Pairs) else (),
+        least=reader.value(LEAST, kind.read),
+        most=reader.value(MOST, kind.read),
+        step=reader.value(STEP, _step),
+        options=reader.value(OPTIONS, reader.options),
+        locked=bool(reader.value(LOCKED, _flag)),
+    )
+
+
+class _Reader:
+    def __init__(self, field: Field, given: Mapping[Any, Any], found: list[Wrong]) -> None:
+        self._field = field
+        self._given = given
+        self._found = found
+
+    def refuse(self, attribute: str, text: str) -> None:
+        self._found.append(Wrong(self._field.name, attribute, f"{self._field.label}: {text}."))
+
+    def value(self, attribute: str, how: Callable[[object], Any]) -> Any:
+        """What is given, read; None where nothing is, or it does not belong there."""
+        given = self._given.get(attribute)
+        if given is None or attribute not in self._field.has:
+            return None
+        try:
+            return how(given)
+        except ValueError as error:
+            self.refuse(attribute, f"{WORDS[attribute]} {error}")
+            return None
+
+    def options(self, given: object) -> tuple[Any, ...]:
+        if not isinstance(given, list | tuple) or not 0 < len(given) <= MOST_OPTIONS:
+            raise ValueError(f"must be a list of 1 to {MOST_OPTIONS}")
+        return tuple(dict.fromkeys(self._field.kind.read_option(each) for each in given))
+
+
+def _flag(given: object) -> bool:
+    if not isinstance(given, bool):
+        raise ValueError("must be true or false")
+    return given
+
+
+def _step(given: object) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= 1_000_000:
+        raise ValueError("must be a whole number from 1")
+    return given

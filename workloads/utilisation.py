@@ -1,0 +1,117 @@
+"""Which GPUs that workloads hold are not used, as the Prometheus of their clusters tells. What it does not tell stays unknown."""
+
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+from django.db.models import F
+
+from clusters import prometheus
+from clusters.models import Cluster
+from clusters.prometheus import Unanswered, Use
+from console import reach
+from workloads.models import Pod, Workload
+from workloads.states import ACTIVE
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 8
+"""Clusters that are asked at the same time."""
+SHORTEST = 60
+"""Seconds of the window at least: an exporter is read twice a minute as a rule."""
+CHUNK = 500
+
+_ACTIVE = [status.value for status in ACTIVE]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPod:
+    """A pod that holds devices, or a part of one."""
+
+    workload: uuid.UUID
+    project: int
+    cluster: uuid.UUID
+    namespace: str
+    name: str
+    gpus: Decimal
+
+
+@dataclass(slots=True)
+class Idle:
+    """What is known of the use of held GPUs."""
+
+    workloads: dict[uuid.UUID, bool] = field(default_factory=dict)
+    """Whether none of its GPUs is used; one of which nobody knows is not in it."""
+    projects: dict[int, Decimal | None] = field(default_factory=dict)
+    """How many of its GPUs are not used; None where that is not known of all of them."""
+
+
+def judged(pods: Iterable[HeldPod], use: Mapping[uuid.UUID, Use]) -> Idle:
+    """What the figures of each cluster say of the pods that hold something. Pure.
+
+    A workload is known when each of its pods has a figure for each of its devices. A part of a device has none of its own.
+    """
+    unknown: set[uuid.UUID] = set()
+    is_used: dict[uuid.UUID, bool] = defaultdict(bool)
+    idle: dict[int, Decimal] = defaultdict(Decimal)
+    blind: set[int] = set()
+    for pod in pods:
+        told = use[pod.cluster].of(pod.namespace, pod.name) if pod.cluster in use else {}
+        idle[pod.project] += 0
+        if pod.gpus != int(pod.gpus) or len(told) < pod.gpus:
+            unknown.add(pod.workload)
+            blind.add(pod.project)
+            continue
+        unused = sum(percent == 0 for percent in told.values())
+        is_used[pod.workload] |= unused < len(told)
+        idle[pod.project] += min(Decimal(unused), pod.gpus)
+    return Idle(
+        workloads={key: not used for key, used in is_used.items() if key not in unknown},
+        projects={key: None if key in blind else number for key, number in idle.items()},
+    )
+
+
+def measured(seconds: int) -> Idle:
+    """Ask every cluster that has a Prometheus, and judge all pods that hold something now. Writes nothing."""
+    window = max(seconds, SHORTEST)
+    asked = Cluster.objects.in_use().exclude(prometheus_url="").values_list("pk", "name", "prometheus_url", "is_local")
+    found = list(asked)
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="prometheus") as threads:
+        answers = threads.map(lambda row: _use(row[0], row[1], row[2], row[3], window), found)
+        use = {cluster[0]: told for cluster, told in zip(found, answers, strict=True) if told is not None}
+    return judged(_held(), use)
+
+
+def recorded(idle: Idle, at: datetime) -> None:
+    """`idle_since` of each workload as it is known at this moment: any use, and not knowing, begins anew."""
+    unused = [key for key, is_idle in idle.workloads.items() if is_idle]
+    for some in _chunks(unused):
+        Workload.objects.filter(pk__in=some, idle_since=None).update(idle_since=at)
+    marked = Workload.objects.filter(idle_since__isnull=False).values_list("pk", flat=True)
+    for some in _chunks(sorted(set(marked) - set(unused))):
+        Workload.objects.filter(pk__in=some).update(idle_since=None)
+
+
+def _use(pk: uuid.UUID, name: str, url: str, is_local: bool, seconds: int) -> Use | None:
+    try:
+        return prometheus.ask(url, seconds=seconds, bars=reach.clusters(is_local=is_local).bars)
+    except Unanswered as error:
+        log.warning("cluster %s (%s) does not tell how its GPUs are used: %s", name, pk, error)
+        return None
+
+
+def _held() -> Iterator[HeldPod]:
+    running = Pod.objects.filter(phase="Running", vanished_at=None, gpus__gt=0, attempt=F("workload__attempt"))
+    rows = running.filter(workload__status__in=_ACTIVE, workload__released_at=None).order_by()
+    columns = ("workload_id", "workload__project_id", "workload__cluster_id", "workload__project__namespace", "name", "gpus")
+    for row in rows.values_list(*columns).iterator(chunk_size=2000):
+        yield HeldPod(*row)
+
+
+def _chunks(keys: Sequence[uuid.UUID]) -> Iterator[Sequence[uuid.UUID]]:
+    return (keys[start : start + CHUNK] for start in range(0, len(keys), CHUNK))

@@ -1,0 +1,156 @@
+"""The overview, the figures of its charts as JSON and as CSV, and the part of a project's page that tells how it stands now."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from console import lists
+from projects import access
+from projects.http import Request
+from projects.models import Project
+from projects.permissions import Entity, Verb
+from projects.scopes import of_project
+from workloads.overview import attention, bars, figures, holding, quotas
+from workloads.overview import project as project_page
+from workloads.overview.history import DEFAULT, SPANS, History, history
+from workloads.overview.sights import Ids, Sight
+
+CHARTS = ("status", "projects", "departments", "holders", "waiting")
+"""What there is as CSV beside the allocation over time."""
+
+
+@require_safe
+@never_cache
+def overview(request: Request) -> HttpResponse:
+    """What there is, who holds it, what waits and what failed; each tile where the reader may see what it is about."""
+    access.anywhere(request.user, Verb.VIEW, Entity.OVERVIEW)
+    sight = Sight(request.user)
+    chosen = request.GET.get("range", "")
+    context: dict[str, Any] = {"sight": sight, "spans": SPANS, "span": chosen if chosen in SPANS else DEFAULT}
+    if sight.sees_nodes:
+        clusters = [each.pk for each in sight.clusters]
+        context |= {
+            "machines": figures.machines(clusters),
+            "clusters": sight.clusters,
+            "holders": holding.holders(clusters, sight.workloads),
+        }
+    if sight.sees_workloads:
+        context |= _at_work(request, sight)
+    if sight.sees_projects:
+        context["projects"] = quotas.of_projects(sight)
+    if sight.sees_departments:
+        context["departments"] = quotas.of_departments(sight)
+    return render(request, "overview/overview.html", context)
+
+
+@require_safe
+@never_cache
+def allocation(request: Request) -> HttpResponse:
+    """What projects held over time, as JSON or with `format=csv`."""
+    access.anywhere(request.user, Verb.VIEW, Entity.OVERVIEW)
+    return _allocation(request, Sight(request.user).workloads, "allocation")
+
+
+@require_safe
+@never_cache
+def chart(request: Request, chart: str) -> HttpResponse:
+    """The figures of another picture as CSV."""
+    access.anywhere(request.user, Verb.VIEW, Entity.OVERVIEW)
+    if chart not in CHARTS:
+        raise Http404("There is no such picture.")
+    return _csv(chart, _table(request, Sight(request.user), chart))
+
+
+@require_safe
+@never_cache
+def project_now(request: Request, pk: int) -> HttpResponse:
+    """How a project stands, as the part of its page that is asked for again while it is looked at."""
+    found = _project(request, pk)
+    return render(request, project_page.TEMPLATE, project_page.now(found, request.user))
+
+
+@require_safe
+@never_cache
+def project_allocation(request: Request, pk: int) -> HttpResponse:
+    """What one project held over time, as JSON or with `format=csv`."""
+    found = _project(request, pk)
+    access.require(request.user, Verb.VIEW, Entity.WORKLOADS, of_project(found))
+    return _allocation(request, frozenset({found.pk}), f"allocation-{found.name}")
+
+
+def _project(request: Request, pk: int) -> Project:
+    seen = Project.objects.visible_to(request.user).select_related("department", "cluster").defer("cluster__kubeconfig")
+    found: Project = get_object_or_404(seen, pk=pk)
+    return found
+
+
+def _at_work(request: Request, sight: Sight) -> dict[str, Any]:
+    rows = sight.workload_rows()
+    counts = attention.counts(rows)
+    return {
+        "running_count": sum(counts.get(status, 0) for status in attention.RUNNING),
+        "waiting_count": sum(counts.get(status, 0) for status in attention.WAITING),
+        "running_statuses": [each.value for each in attention.RUNNING],
+        "waiting_statuses": [each.value for each in attention.WAITING],
+        "statuses": list(bars.parts(counts)),
+        "workload_count": sum(counts.values()),
+        "idle": figures.idle(sight.workloads),
+        "waiting": attention.longest_waiting(rows, request.user),
+        "failed": attention.last_failed(rows),
+    }
+
+
+def _allocation(request: Request, projects: Ids, file: str) -> HttpResponse:
+    chosen = request.GET.get("range", "")
+    found = history(projects, SPANS.get(chosen, SPANS[DEFAULT]))
+    if request.GET.get("format") == "csv":
+        return _csv(file, _lines(found))
+    return JsonResponse(
+        {
+            "at": [int(moment.timestamp()) for moment in found.moments],
+            "lines": [{"name": line.name, "project": line.project, "points": line.points} for line in found.lines],
+            "quota": found.quota,
+            "idle": found.idle,
+            "running": found.running,
+            "waiting": found.waiting,
+        }
+    )
+
+
+def _lines(found: History) -> Iterator[Sequence[object]]:
+    yield ["Time (UTC)", *(line.name for line in found.lines), "GPU quota", "Idle GPUs", "Running workloads", "Waiting workloads"]
+    columns = [*(line.points for line in found.lines), found.quota, found.idle, found.running, found.waiting]
+    for number, moment in enumerate(found.moments):
+        yield [moment.strftime("%Y-%m-%d %H:%M:%S"), *(column[number] for column in columns)]
+
+
+def _table(request: Request, sight: Sight, chart: str) -> Iterator[Sequence[object]]:
+    if chart == "status" and sight.sees_workloads:
+        yield ["Status", "Workloads"]
+        yield from ([status.label, count] for status, count in attention.counts(sight.workload_rows()).items())
+    elif (chart == "projects" and sight.sees_projects) or (chart == "departments" and sight.sees_departments):
+        rows = (quotas.of_projects if chart == "projects" else quotas.of_departments)(sight).rows
+        yield ["Project" if chart == "projects" else "Department", "Allocated GPUs", "GPU quota", "GPU limit"]
+        yield from ([row.name, row.held, row.quota, row.limit] for row in rows)
+    elif chart == "holders" and sight.sees_nodes:
+        yield ["Holder", "GPUs", "Of these preemptible"]
+        found = holding.holders([each.pk for each in sight.clusters], sight.workloads)
+        yield from ([row.name, row.gpus, row.preemptible] for row in found.rows)
+    elif chart == "waiting" and sight.sees_workloads:
+        yield ["Workload", "Project", "Status", "Since (UTC)", "Requested GPUs", "Why"]
+        for each in attention.longest_waiting(sight.workload_rows(), request.user):
+            row = each.workload
+            since = row.status_at.strftime("%Y-%m-%d %H:%M:%S")
+            yield [row.name, row.project.name, row.state.label, since, row.gpus_requested, each.sentence]
+    else:
+        raise Http404("There is nothing here that you may see.")
+
+
+def _csv(file: str, lines: Iterable[Sequence[object]]) -> HttpResponse:
+    answer = HttpResponse("".join(lists.csv_line(line) for line in lines), content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{file}.csv"'
+    return answer
