@@ -2,14 +2,15 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FRAMEWORKS := .venv-frameworks
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --retries 5
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not long"
 
 # What works on the database; the rest of the suite would do the same again on another one.
-ON_A_DATABASE := $(wildcard tests/console tests/projects tests/clusters tests/environments tests/workloads tests/api)
+ON_A_DATABASE := $(wildcard tests/console tests/projects tests/clusters tests/environments tests/workloads tests/api tests/deploy/test_backup.py)
 
-.PHONY: up test test-database test-long check bench lock clean
+.PHONY: up test test-database test-long test-frameworks check bench lock clean
 
 up: $(VENV)/.runtime
 	@exec $(BIN)/python -m console up
@@ -23,6 +24,10 @@ test-database: $(VENV)/.development
 
 test-long: $(VENV)/.development
 	$(BIN)/python -m pytest -n 0 -m long --timeout 3600
+
+# Real runs of every framework on an embedded cluster. They have an environment of their own: it takes a minute and 3 GB.
+test-frameworks: $(VENV)/.development $(FRAMEWORKS)/.installed
+	MUSTER_FRAMEWORKS_PYTHON=$(abspath $(FRAMEWORKS))/bin/python $(BIN)/python -m pytest -n 0 -s -rA -m frameworks tests/localkube
 
 # Django says nothing without keys; these sign nothing.
 check: export MUSTER_SECRET_KEY := only-to-look-at-the-code-not-to-sign
@@ -42,13 +47,17 @@ bench: $(VENV)/.development
 	$(BIN)/python benchmarks/localkube.py
 	$(BIN)/python benchmarks/console.py
 	MUSTER_POSTGRES_DURABLE=on .ci/with-postgres sh -c '$(BIN)/python benchmarks/console.py --database-url "$$MUSTER_DATABASE_URL"'
+	$(BIN)/python benchmarks/lists.py
+	$(BIN)/python benchmarks/scale.py
+	MUSTER_POSTGRES_DURABLE=on .ci/with-postgres sh -c '$(BIN)/python benchmarks/scale.py --database-url "$$MUSTER_DATABASE_URL"'
 
 # Pins what requirements*.txt allow, with hashes, for every Python from 3.11 on. uv does not read pip's configuration: hand the index over.
 lock: $(BIN)/python
 	$(PIP) install uv
 	for set in requirements requirements-postgres requirements-s3 requirements-dev; do \
+	  case $$set in requirements) beside=;; *) beside="-c requirements.lock";; esac; \
 	  UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}" \
-	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade $$set.txt -o $$set.lock; \
+	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade $$beside $$set.txt -o $$set.lock; \
 	done
 
 $(VENV)/.runtime: requirements.lock | $(BIN)/python
@@ -60,6 +69,11 @@ $(VENV)/.development: requirements-dev.lock | $(BIN)/python
 	$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
 	@touch $@ $(VENV)/.runtime
 
+$(FRAMEWORKS)/.installed: requirements-frameworks.txt | $(BIN)/python
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python -m pip --disable-pip-version-check --quiet --retries 5 install -r requirements-frameworks.txt
+	@touch $@
+
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "Python is missing: install the package python3 (3.11 or later)"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$$($(PYTHON) --version) is too old: Muster needs 3.11 or later"; exit 1; }
@@ -67,4 +81,4 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(FRAMEWORKS)

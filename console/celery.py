@@ -11,6 +11,8 @@ from celery import Celery
 from django.conf import settings
 from django.db import close_old_connections, transaction
 
+from console import alive
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
 log = logging.getLogger(__name__)
@@ -18,6 +20,7 @@ log = logging.getLogger(__name__)
 app = Celery("muster")
 app.conf.update(settings.CELERY)
 app.autodiscover_tasks()
+app.steps["worker"].add(alive.Shown)
 
 P = ParamSpec("P")
 

@@ -10,6 +10,8 @@ from django.core.checks import CheckMessage, Error, Warning
 from console.options import Options
 
 SHORTEST_SECRET = 32
+TAG = "options"
+"""By which a command that looks at no page asks for these checks alone: all others load every page's code."""
 
 
 def check_options(**_: Any) -> list[CheckMessage]:

@@ -1,14 +1,16 @@
 """What goes wrong, told to the one who asked: a person gets a page or a part of one, a program gets the REST API's error body."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, ValidationError
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, close_old_connections
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
+from django.views import defaults
 from rest_framework import exceptions, status
 from rest_framework.response import Response
 
@@ -25,15 +27,17 @@ _FULL = ("disk is full", "disk full", "no space left")
 class UserError(Exception):
     """Something the person can act on. The text says what happened, why and what to do; it is shown as it is.
 
-    `field` names the part of a form or body it belongs to; `status` is the HTTP status that says the same.
+    `field` names the part of a form or body it belongs to; `status` is the HTTP status that says the same; `why` is the address of a page
+    that explains it.
     """
 
     status = 422
 
-    def __init__(self, text: str, *, field: str = "", status: int | None = None) -> None:
+    def __init__(self, text: str, *, field: str = "", status: int | None = None, why: str = "") -> None:
         super().__init__(text)
         self.text = text
         self.field = field
+        self.why = why
         if status is not None:
             self.status = status
 
@@ -56,6 +60,16 @@ class Invalid(UserError):
     def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
         super().__init__(" ".join(text for _, text in problems), field=problems[0][0] if problems else "")
         self.problems = tuple(problems)
+
+
+class Noncompliant(Invalid):
+    """A submission that policies forbid: (field, text, rule) triples, told all at once. `lead` is said before them."""
+
+    def __init__(self, issues: Sequence[tuple[str, str, str]], lead: str = "") -> None:
+        super().__init__([(field, text) for field, text, _ in issues])
+        self.issues = tuple(issues)
+        self.lead = lead
+        self.text = f"{lead} {self.text}".strip()
 
 
 class ForPeople(MiddlewareMixin):
@@ -93,6 +107,29 @@ def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
     return refused(request, UserError(text, status=403))
 
 
+def _giving_back(page: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """An error's page that leaves no connection to the database behind.
+
+    Of a view of the event loop Django renders it in a thread that belongs to no request (`response_for_exception`), so the end of the
+    request would not give back what the page has read with; sixteen such threads would hold the whole pool.
+    """
+
+    @wraps(page)
+    def rendered(*args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            return page(*args, **kwargs)
+        finally:
+            close_old_connections()
+
+    return rendered
+
+
+bad_request = _giving_back(defaults.bad_request)
+permission_denied = _giving_back(defaults.permission_denied)
+not_there = _giving_back(defaults.page_not_found)
+server_error = _giving_back(defaults.server_error)
+
+
 def body(status_code: int, message: str, details: Any = None) -> dict[str, Any]:
     """The REST API's error body: {code, message, details?}."""
     return {"code": status_code, "message": message} | ({} if details is None else {"details": details})
@@ -127,6 +164,11 @@ def for_programs(error: Exception, context: Mapping[str, Any]) -> Response | Non
 
 
 def _refusal(error: UserError) -> Response:
+    if isinstance(error, Noncompliant):
+        answer = _problems(error.problems)
+        told = [{"field": field, "details": text, "rule": rule} for field, text, rule in error.issues[:MOST_DETAILS]]
+        answer.data |= {"message": f"{error.lead} {answer.data['message']}".strip(), "complianceIssues": told}
+        return answer
     if isinstance(error, Invalid):
         return _problems(error.problems)
     # A program learns of bad input by 400, as the API says; pages answer 422 to show the form again.

@@ -8,18 +8,21 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
+from django.views.decorators.http import require_safe
 
 _migrated: set[str] = set()
 """The databases that have been seen up to date: what is applied stays applied, and looking costs a tenth of a second."""
 
 
 @login_not_required
+@require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
     """200 while the process lives."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 @login_not_required
+@require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
     """200 when the database answers and has this release's tables; 503 otherwise. A broker that is away is told, and is no reason."""
     trouble = _database()

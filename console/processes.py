@@ -11,6 +11,8 @@ from console.options import Options
 BASE = Path(__file__).resolve().parent.parent
 STREAM_GRACE = 3
 """Seconds that open pages get to end by themselves when the web process stops; without it, it would wait for ever."""
+MANIFEST = "staticfiles.json"
+"""Which static file has which name, written when all of them have been collected."""
 NAMES = ("web", "worker", "beat", "follow")
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _PASSED_ON_BEGINNING = ("LC_", "CUDA_", "NVIDIA_")
@@ -41,6 +43,11 @@ def refusals(options: Options) -> list[str]:
     found = []
     if options.production and options.debug:
         found.append("MUSTER_DEBUG and MUSTER_PRODUCTION exclude each other: debug pages show secrets. Take one of them away.")
+    if options.static_dir and not (options.static_dir / MANIFEST).is_file():
+        found.append(
+            f"MUSTER_STATIC_DIR names {options.static_dir}, and no static files were collected there ({MANIFEST} is missing). "
+            "Run: python manage.py collectstatic --no-input, or take the setting away."
+        )
     if options.database_url and importlib.util.find_spec("psycopg") is None:
         found.append(
             "MUSTER_DATABASE_URL names PostgreSQL, but its driver is not installed. "

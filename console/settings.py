@@ -18,6 +18,9 @@ except (options.BadOptions, keys.NoKeys) as refusal:
 if OPTIONS.production and OPTIONS.debug:
     raise ImproperlyConfigured("MUSTER_DEBUG and MUSTER_PRODUCTION exclude each other.")
 
+if OPTIONS.oidc_issuer and not OPTIONS.oidc_client_id:
+    raise ImproperlyConfigured("MUSTER_OIDC_ISSUER needs MUSTER_OIDC_CLIENT_ID: what the issuer calls this installation.")
+
 BASE = Path(__file__).resolve().parent.parent
 SECRET_KEY = KEYS.secret_key
 ENCRYPTION_KEYS = KEYS.encryption_keys
@@ -34,14 +37,20 @@ INSTALLED_APPS = [
     "django_htmx",
     "rest_framework",
     "drf_spectacular",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.mfa",
+    "allauth.usersessions",
     "console",
     "projects",
+    "projects.sign_on",
     "clusters",
     "environments",
     "workloads",
 ]
 
 MIDDLEWARE = [
+    "projects.origins.Origins",
     "console.security.ContentSecurityPolicy",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -51,8 +60,10 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "projects.looking.Looking",
     "projects.passwords.ChangeFirst",
     "console.errors.ForPeople",
 ]
@@ -107,11 +118,27 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "workloads"
 LOGOUT_REDIRECT_URL = "sign-in"
-SESSION_COOKIE_AGE = 24 * 3600
+# From the last use on: `sessions.touch` moves the end of a session that is used.
+SESSION_COOKIE_AGE = int(OPTIONS.session_hours * 3600)
 SESSION_COOKIE_NAME = "muster_session"
 CSRF_COOKIE_NAME = "muster_csrf"
 CSRF_FAILURE_VIEW = "console.errors.csrf_failed"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = OPTIONS.production
+# Of allauth only its flows are used: its pages have no addresses here, it sends no mail, and it limits nothing (`throttle` does).
+ACCOUNT_ADAPTER = "projects.sign_on.adapters.Accounts"
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_UNIQUE_EMAIL = False
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*"]
+ACCOUNT_RATE_LIMITS = False
+# Seconds between the password and the code of the second factor.
+ACCOUNT_LOGIN_TIMEOUT = 600
+SOCIALACCOUNT_ADAPTER = "projects.sign_on.adapters.Identities"
+MFA_ADAPTER = "projects.sign_on.adapters.Codes"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "Muster"
+# Steps of 30 s that a clock may be wrong by.
+MFA_TOTP_TOLERANCE = 1
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if OPTIONS.production else 0
@@ -131,8 +158,9 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 
 STATIC_URL = "static/"
-STATIC_ROOT = OPTIONS.data_dir / "static"
-STATICFILES_DIRS = [BASE / "static"]
+STATIC_ROOT = OPTIONS.static_dir or OPTIONS.data_dir / "static"
+# An image has what was collected from it, and not the directory itself.
+STATICFILES_DIRS = [BASE / "static"] if (BASE / "static").is_dir() else []
 STORAGES: dict[str, Any] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage" if DEBUG else "console.static.Storage"},
@@ -149,6 +177,28 @@ WHITENOISE_AUTOREFRESH = False
 
 # Who knows what is free on a cluster's nodes: our pods are rows of the top floor, the pages of clusters lie below it.
 ROOMS = "workloads.queries.rooms.rooms"
+# What hangs on a project in the floors above `projects`: `hindering` names what has to be over before it can be deleted, `ended` ends in
+# the same transaction what can end at once, and `cleared` makes the rest go afterwards and says in words what is still there.
+LEAVING = ("workloads.leaving", "environments.leaving")
+# The step that brings a project in its cluster up to date; what non-preemptible workloads of some projects hold; and the names of the
+# workloads that name a node pool.
+PROVISION = "clusters.tasks.provision"
+HOLDING = "workloads.queries.holding.non_preemptible"
+POOL_USERS = "workloads.queries.holding.users_of"
+# How a project stands now, on top of its page: a room of the top floor with TEMPLATE, STYLES, SCRIPTS, and `now`, which gives the context.
+PROJECT_PAGE = "workloads.overview.project"
+# Our pods on the nodes of a cluster, and the frameworks that it runs, for the same pages.
+NODE_PODS = "workloads.queries.nodes"
+FRAMEWORKS = "workloads.queries.frameworks.frameworks"
+# What hangs on a cluster: `at_work`, `there` and `is_remembered` say what stands against its removal, `abandon` ends it here.
+ABANDONING = "workloads.abandoning"
+# Which workloads were made from an asset: `counts` of many, `users_of` one.
+ASSET_USES = "workloads.asset_uses"
+# The credentials of projects, which their namespaces have as Secrets.
+SECRETS = "environments.cluster_secrets.of_projects"
+
+# Where Kubernetes puts the credentials of a pod's service account, for a Muster that runs in the cluster it manages.
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 REDIS_URL = OPTIONS.redis_url or "redis://127.0.0.1:6379/0"
 CELERY = {
@@ -169,6 +219,7 @@ CELERY = {
     "timezone": "UTC",
     "beat_schedule_filename": str(OPTIONS.data_dir / "beat-schedule"),
     "beat_max_loop_interval": 5,
+    "beat_scheduler": "console.alive:Clock",
 }
 
 REST_FRAMEWORK = {
@@ -187,7 +238,7 @@ SPECTACULAR_SETTINGS = {"TITLE": "Muster", "VERSION": "1", "OAS_VERSION": "3.1.0
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "formatters": {"plain": {"()": "console.tracing.Formatter", "format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "stream": sys.stderr, "formatter": "plain"}},
     "root": {"handlers": ["stderr"], "level": OPTIONS.log_level},
     "loggers": {"uvicorn.access": {"level": "WARNING"}, "django.server": {"level": "WARNING"}},

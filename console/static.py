@@ -38,8 +38,8 @@ class _Quick(Compressor):  # type: ignore[misc]
 
 
 def collect() -> bool:
-    """Collect the static files unless they are as they were the last time. True when there was something to do."""
-    if settings.DEBUG:
+    """Collect the static files unless they are as they were the last time, or collected ahead. True when there was something to do."""
+    if settings.DEBUG or settings.OPTIONS.static_dir:
         return False
     root = Path(settings.STATIC_ROOT)
     root.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ Typed = dict[str, list[str]]
 """Field names, each with the values that a browser sent for it."""
 
 MOST_ROWS = 300
-NOT_TYPED = frozenset({"csrfmiddlewaretoken", "at"})
+NOT_TYPED = frozenset({"csrfmiddlewaretoken", "at", "started_from", "anyway"})
 
 
 def typed(sent: QueryDict, buttons: Iterable[str] = ()) -> Typed:
@@ -92,6 +92,10 @@ class Rows(Generic[Row]):
         self._row = row
         self._quiet = quiet
         self._errors: list[str] = []
+        self.note = ""
+        """Why nothing of it can be changed; "" where it can."""
+        self.policy_note = ""
+        """What policies want of it."""
         pattern = re.compile(rf"{re.escape(name)}-([0-9]{{1,5}})-")
         self._numbers = sorted({int(match[1]) for key in data if (match := pattern.match(key))})
         self.all = [row(data, prefix=f"{name}-{number}", quiet=quiet) for number in self._numbers[:MOST_ROWS]]
@@ -148,6 +152,7 @@ def without_row(data: Typed, row: str) -> Typed:
     return {name: values for name, values in data.items() if not name.startswith(f"{row}-")}
 
 
-def as_rows(name: str, rows: Iterable[Mapping[str, str]]) -> Typed:
-    """Values as if they had been typed into rows."""
-    return {f"{name}-{number}-{field}": [value] for number, row in enumerate(rows) for field, value in row.items()}
+def as_rows(name: str, rows: Iterable[Mapping[str, str | list[str]]]) -> Typed:
+    """Values as if they had been typed into rows; a list is several values of one field."""
+    values = ((f"{name}-{number}-{field}", value) for number, row in enumerate(rows) for field, value in row.items())
+    return {field: value if isinstance(value, list) else [value] for field, value in values}

@@ -2,6 +2,11 @@
 
 from django.urls import include, path
 
+handler400 = "console.errors.bad_request"
+handler403 = "console.errors.permission_denied"
+handler404 = "console.errors.not_there"
+handler500 = "console.errors.server_error"
+
 urlpatterns = [
     path("", include("console.health")),
     path("", include("projects.urls")),
@@ -10,5 +15,7 @@ urlpatterns = [
     path("", include("workloads.urls")),
     path("api/v1/", include("projects.api.urls")),
     path("api/v1/", include("clusters.api.urls")),
+    path("api/v1/", include("environments.api.urls")),
+    path("api/v2/", include("workloads.api.policy_urls")),
     path("api/v1/", include("workloads.api.urls")),
 ]

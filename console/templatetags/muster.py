@@ -13,6 +13,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from console import tracing
+
 register = template.Library()
 
 NOTHING = "–"
@@ -153,10 +155,18 @@ def query(request: HttpRequest, **changes: Any) -> str:
 
 @register.inclusion_tag("parts/_field.html")
 def field(bound: BoundField) -> dict[str, Any]:
-    """A form's field with its label, help and errors, tied together for screen readers."""
+    """A form's field with its label, help and errors, tied together for screen readers.
+
+    A field's `template_note` and `policy_note` say what somebody has decided about it.
+    """
     widget = bound.field.widget
+    notes = [note for name in ("template_note", "policy_note") if (note := getattr(bound.field, name, ""))]
     group = isinstance(widget, RadioSelect | CheckboxSelectMultiple)
-    shown = [(f"{bound.auto_id}_error", bool(bound.errors)), (f"{bound.auto_id}_helptext", bool(bound.help_text))]
+    shown = [
+        (f"{bound.auto_id}_error", bool(bound.errors)),
+        (f"{bound.auto_id}_note", bool(notes)),
+        (f"{bound.auto_id}_helptext", bool(bound.help_text)),
+    ]
     attributes = {"aria-describedby": " ".join(name for name, there in shown if there)}
     if bound.errors:
         attributes["aria-invalid"] = "true"
@@ -176,4 +186,24 @@ def field(bound: BoundField) -> dict[str, Any]:
         else "text"
     )
     control = bound.as_widget() if group or bound.is_hidden else bound.as_widget(attrs={k: v for k, v in attributes.items() if v})
-    return {"field": bound, "kind": kind, "control": control, "described": attributes["aria-describedby"]}
+    return {"field": bound, "kind": kind, "control": control, "described": attributes["aria-describedby"], "notes": notes}
+
+
+@register.filter
+def may(user: Any, permission: str) -> bool:
+    """Whether somebody may do this ("clusters:edit") anywhere: to offer a button. The door judges again, and where."""
+    rights = getattr(user, "rights", None)
+    return rights is not None and permission in {str(each) for each in rights.everything}
+
+
+@register.simple_tag
+def request_id() -> str:
+    """The id of the request that is being answered, by which its log lines are found."""
+    return tracing.request_id.get()
+
+
+@register.simple_tag
+def cell(column: Any, row: Any) -> object:
+    """What a column of `console.tables` says of a row; a dash for nothing."""
+    text = column.text(row)
+    return NOTHING if text is None or text == "" else text

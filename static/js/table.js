@@ -83,7 +83,7 @@
   });
   document.addEventListener("click", (event) => {
     if (event.target.closest("[data-dismiss-results]")) event.target.closest("[data-results]").remove();
-    const button = event.target.closest("[aria-disabled=true]");
+    const button = event.target.closest("[aria-disabled=true]:not([href])");
     if (button) event.preventDefault();
   });
 

@@ -13,14 +13,18 @@
     let timer = 0;
     let changed = false;
     let leaving = false;
+    let sent = 0;
 
     const send = () => {
       window.clearTimeout(timer);
       if (!changed || leaving) return;
       changed = false;
+      const mine = ++sent;
       form.elements.at.value = String(Date.now());
       fetch(url, { method: "POST", body: new URLSearchParams(new FormData(form)), keepalive: true, credentials: "same-origin" })
-        .then((answer) => { if (!answer.ok || answer.redirected) throw new Error(String(answer.status)); said.textContent = "Saved"; })
+        .then((answer) => { if (!answer.ok || answer.redirected) throw new Error(String(answer.status)); })
+        // What was typed after this was sent is not stored by it.
+        .then(() => { if (mine === sent && !changed) said.textContent = "Saved"; })
         .catch(() => { changed = true; if (!leaving) said.textContent = "Not saved yet"; });
     };
     const later = (event) => {
@@ -97,7 +101,7 @@
     if (event.key === "Enter" && event.target.matches("[data-find-cards]")) event.preventDefault();
   });
 
-  // ---- Projects of the chosen cluster ----
+  // ---- Projects of the chosen cluster, and what it runs ----
   const projects = () => {
     const cluster = document.getElementById("id_cluster");
     const groups = document.querySelectorAll("#id_project optgroup");
@@ -114,8 +118,31 @@
     fit();
   };
 
+  const frameworks = () => {
+    const cluster = document.getElementById("id_cluster");
+    if (!cluster) return;
+    for (const button of document.querySelectorAll("[data-without-scripts]")) button.hidden = true;
+    const fit = () => {
+      for (const card of document.querySelectorAll("[data-framework]")) {
+        const radio = card.querySelector("input");
+        let off = false;
+        for (const why of card.querySelectorAll("[data-why-on]")) {
+          why.hidden = why.dataset.whyOn !== cluster.value;
+          off ||= !why.hidden;
+        }
+        // What is chosen stays so, for the step to say what is wrong with it.
+        radio.disabled = off && !radio.checked;
+        card.classList.toggle("mw-card--off", radio.disabled);
+      }
+    };
+    cluster.addEventListener("change", fit);
+    document.addEventListener("change", (event) => { if (event.target.name === "framework") fit(); });
+    fit();
+  };
+
   if (form?.dataset.save) stored();
   projects();
+  frameworks();
   const wrong = (root) => root.querySelector("[aria-invalid=true], #wrong")?.focus();
   document.addEventListener("htmx:afterSettle", (event) => wrong(event.target));
   wrong(document);

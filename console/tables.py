@@ -1,0 +1,189 @@
+"""One recipe for tables of rows: columns, search, filters, order, pages by key, chosen columns, CSV. All of it stands in the address.
+
+A view says what the columns are and hands over the rows that the person may see; `answer` does the rest, with the same few queries
+however many rows there are. What it cannot do it leaves out: an unknown column, filter or order in an address means the default.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import models
+from django.http import HttpRequest, HttpResponse
+from django.utils.dateparse import parse_date
+
+from console import lists
+from console.http import page
+
+MOST_CSV = 20_000
+"""Rows of one file, as Run:ai has it."""
+CSV_CHUNK = 500
+LONGEST_SEARCH = 100
+PART = "parts/_list.html"
+
+Rows = models.QuerySet[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: `text` is what CSV has of a row, and the page too where no `template` (which gets `row`) shows it.
+
+    `order` are the keys by which it is sorted, as `order_by` takes them and none of them null; () is not sorted.
+    """
+
+    name: str
+    title: str
+    text: Callable[[Any], object]
+    template: str = ""
+    order: tuple[str, ...] = ()
+    is_number: bool = False
+    is_extra: bool = False
+    """Shown only to who chose it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A choice of one value among few: `choices` are asked for once a page, as (value, words); `apply` narrows by one of them.
+
+    Of another `kind` it is typed: "date" (a day, as 2026-01-31) or "text"; it has no choices then.
+    """
+
+    name: str
+    title: str
+    choices: Callable[[HttpRequest], Sequence[tuple[str, str]]]
+    apply: Callable[[Rows, str], Rows]
+    kind: str = "choice"
+
+    def takes(self, request: HttpRequest, value: str) -> bool:
+        """Whether it can be narrowed by this value."""
+        if self.kind == "date":
+            return _is_day(value)
+        if self.kind == "text":
+            return len(value) <= LONGEST_SEARCH and "\x00" not in value
+        return value in {key for key, _ in self.choices(request)}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What a table is: `title` names it, `search` are the lookups that one text is sought in, `sort` the default order ("-name")."""
+
+    title: str
+    columns: tuple[Column, ...]
+    search: tuple[str, ...] = ("name__icontains",)
+    search_words: str = "Search by name"
+    filters: tuple[Filter, ...] = ()
+    sort: str = "name"
+    actions: str = ""
+    """A template that shows what can be done to a `row`, in the last column; "" has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One page of a table as its template shows it."""
+
+    table: Table
+    rows: Sequence[Any]
+    columns: Sequence[Column]
+    sort: str
+    search: str
+    filters: Sequence[tuple[Filter, str, Sequence[tuple[str, str]]]]
+    """Each with the value that is chosen and those that can be."""
+    next: str
+    previous: str
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether something is left out."""
+        return bool(self.search or any(value for _, value, _ in self.filters))
+
+    @property
+    def chosen(self) -> frozenset[str]:
+        """The names of the columns that are shown."""
+        return frozenset(column.name for column in self.columns)
+
+
+def answer(
+    request: HttpRequest,
+    rows: Rows,
+    table: Table,
+    template: str,
+    context: Mapping[str, Any],
+    *,
+    file: str,
+    prepare: Callable[[Sequence[Any]], None] | None = None,
+) -> HttpResponse:
+    """The table as a page, as a part where htmx asks, or as CSV (`?format=csv`), called `file`. Templates find it as `listing`.
+
+    `prepare` gets the rows that are shown, some at a time, to put on them what the columns need beside the row: it asks for all at once.
+    """
+    search, chosen, found = _narrowed(request, rows, table)
+    order = _order(request, table, rows.model)
+    if request.GET.get("format") == "csv":
+        return _csv(found.order_by(*order.keys), table, file, prepare)
+    part = lists.page(found, order, request.GET.get("cursor", ""))
+    if prepare:
+        prepare(part.rows)
+    filters = [(each, chosen.get(each.name, ""), each.choices(request)) for each in table.filters]
+    listing = Listing(table, part.rows, _columns(request, table), order.name, search, filters, part.next, part.previous)
+    return page(request, template, PART, {"listing": listing, **context})
+
+
+def narrowed(request: HttpRequest, rows: Rows, table: Table) -> Rows:
+    """The rows that the address asks for, in its order: for what answers with them in another form."""
+    return _narrowed(request, rows, table)[2].order_by(*_order(request, table, rows.model).keys)
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return parse_date(text) is not None
+    except ValueError:
+        return False
+
+
+def _narrowed(request: HttpRequest, rows: Rows, table: Table) -> tuple[str, dict[str, str], Rows]:
+    search = request.GET.get("q", "").replace("\x00", "").strip()[:LONGEST_SEARCH] if table.search else ""
+    if search:
+        wanted = models.Q()
+        for lookup in table.search:
+            wanted |= models.Q((lookup, search))
+        rows = rows.filter(wanted)
+    chosen: dict[str, str] = {}
+    for each in table.filters:
+        value = request.GET.get(each.name, "")
+        if value and each.takes(request, value):
+            chosen[each.name] = value
+            rows = each.apply(rows, value)
+    return search, chosen, rows
+
+
+def _order(request: HttpRequest, table: Table, model: type[models.Model]) -> lists.Order:
+    sortable = {column.name: column.order for column in table.columns if column.order}
+    wanted = request.GET.get("sort", "")
+    name = wanted if wanted.lstrip("-") in sortable and not wanted.startswith("--") else table.sort
+    keys, unique = sortable[name.lstrip("-")], model._meta.pk.name
+    if name.startswith("-"):
+        return lists.Order(name, (*lists.Order(name, keys).reversed(), f"-{unique}"))
+    return lists.Order(name, (*keys, unique))
+
+
+def _columns(request: HttpRequest, table: Table) -> Sequence[Column]:
+    wanted = set(request.GET.getlist("column"))
+    shown = [column for column in table.columns if (column.name in wanted if wanted else not column.is_extra)]
+    return [column for column in table.columns if column in shown or column is table.columns[0]]
+
+
+def _csv(rows: Rows, table: Table, file: str, prepare: Callable[[Sequence[Any]], None] | None) -> HttpResponse:
+    def lines() -> Iterator[str]:
+        yield lists.csv_line(column.title for column in table.columns)
+        found = rows[:MOST_CSV].iterator(chunk_size=CSV_CHUNK)
+        while some := list(itertools.islice(found, CSV_CHUNK)):
+            if prepare:
+                prepare(some)
+            for row in some:
+                yield lists.csv_line(column.text(row) for column in table.columns)
+
+    # Read here: a stream would leave its reading to a moment when the connection may be somebody else's.
+    answer = HttpResponse("".join(lines()), content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{file}.csv"'
+    return answer
