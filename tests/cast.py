@@ -8,7 +8,8 @@ from functools import cache
 from django.contrib.auth.hashers import make_password
 
 from clusters.models import Cluster
-from projects.models import Department, Membership, Project, Role, User
+from projects.models import AccessRule, Department, Project, User
+from projects.permissions import L1, PROJECT, VIEWER
 from workloads.specs import Architecture, Compute, Environment, Framework, Gpus, Setup, Spec
 
 NOWHERE = """apiVersion: v1
@@ -58,9 +59,8 @@ def make_cast(kubeconfig: str = NOWHERE) -> Cast:
     ]
     alice = User.objects.create(username="alice", password=_hashed(), is_staff=True, is_superuser=True)
     bob, vera, mallory = (User.objects.create(username=name, password=_hashed()) for name in ("bob", "vera", "mallory"))
-    Membership.objects.create(user=bob, project=teams[0], role=Role.MEMBER)
-    Membership.objects.create(user=vera, project=teams[0], role=Role.VIEWER)
-    Membership.objects.create(user=mallory, project=teams[1], role=Role.ADMINISTRATOR)
+    for user, team, role in ((bob, teams[0], L1), (vera, teams[0], VIEWER), (mallory, teams[1], PROJECT)):
+        AccessRule.objects.create(user=user, project=team, role=role)
     return Cast(cluster, research, teams[0], teams[1], alice, bob, vera, mallory)
 
 

@@ -4,6 +4,8 @@ import secrets
 from collections.abc import Iterator
 
 import pytest
+from django.db import connection
+from pytest_django import DjangoDbBlocker
 
 from clusters import connections
 from tests.cast import Cast, make_cast
@@ -14,6 +16,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "controllers: needs a cluster whose garbage collector and namespace controller run (MUSTER_TEST_CONTROLLERS=1)"
     )
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The test database; PostgreSQL drops none that somebody still talks to, such as a thread of a test that ends late."""
+    yield
+    if connection.vendor == "postgresql":
+        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
+            cursor.execute(others)
 
 
 @pytest.fixture

@@ -3,26 +3,34 @@
 For pictures of the pages and for tests that look at all of them. It makes rows; nothing of it is in a cluster. Needs Django set up.
 """
 
+import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from django.contrib.auth.models import Group
 from django.utils import timezone
 
-from clusters.models import Cluster, Node
-from environments import builtin
-from environments.models import ComputeResource, Environment
+from clusters.models import Cluster, Node, NodePool
+from environments import actions, builtin
+from environments.models import ComputeResource, Credential, DataSource, Environment, Policy, Template
+from projects import custom_roles, granting, personal
 from projects.actions import create_service_account
-from projects.models import Membership, Project, Role, User
+from projects.models import AccessRule, AuditEntry, CustomRole, Project, User
+from projects.permissions import L1, VIEWER
+from projects.scopes import TENANT, of_department, of_project
 from tests.cast import a_spec
+from tests.credentials import a_registry
+from tests.lively_clusters import clusters
 from tests.workloads import objects
 from workloads.forms import copying
 from workloads.logbook import places, stamps
 from workloads.logbook.writing import Writer
-from workloads.models import Attempt, Draft, Event, Log, Pod, Position, Workload
+from workloads.models import Attempt, Draft, Event, Log, Pod, Position, Sample, Workload
 from workloads.specs import Compute, Gpus, Setup, to_json
 from workloads.specs import Environment as Runs
+from workloads.tasks.sampling import moment
 
 GIB = 1 << 30
 TRAINING = "loss {loss:.4f}  lr 3.0e-04  {speed} samples/s  step {step}"
@@ -52,11 +60,50 @@ class _Day:
         self._ground()
         running, pending, failed, deleted = self._running(), self._pending(), self._failed(), self._deleted()
         self._others()
+        self._samples()
         create_service_account(self.a, "nightly-ci", by=self.people["alice"])
+        resting = self._projects()
         assets = (Environment.objects.get(name="llama-finetune"), ComputeResource.objects.get(name="four-gpus"))
-        ids = {"environment": assets[0].pk, "compute": assets[1].pk, "project": self.a.pk, "cluster": self.cluster.pk}
+        ids = {
+            "environment": assets[0].pk,
+            "compute": assets[1].pk,
+            **self._assets(assets),
+            "role": self._access().pk,
+            "audit": AuditEntry.objects.latest("pk").pk,
+            "project": self.a.pk,
+            "resting": resting.pk,
+            "cluster": self.cluster.pk,
+            "department": self.a.department_id,
+            "pool": NodePool.objects.create(
+                cluster=self.cluster, name="h200", label_key="kai.scheduler/node-pool", label_value="h200", created_by=self.people["alice"]
+            ).pk,
+            **clusters(self.cluster, self.now),
+        }
         ids |= {"running": running.pk, "pending": pending.pk, "failed": failed.pk, "deleted": deleted.pk, "draft": self._draft().pk}
         return {name: str(key) for name, key in ids.items()}
+
+    def _assets(self, made: Sequence[Any]) -> dict[str, Any]:
+        """A data source with its credential, which it cannot be deleted under, a template of both of `made`, and a policy."""
+        here = {"project": self.a, "created_by": self.people["alice"]}
+        key = Credential.objects.create(
+            name="bucket-robot", kind="access-key", public={"access_key_id": "AKIAROBOT"}, secret='{"secret_key": "x"}', **here
+        )
+        origin = {"url": "https://s3.example.com", "bucket": "imagenet", "below": "train"}
+        source = DataSource.objects.create(name="imagenet", kind="s3", origin=origin, path="/data", credential=key, **here)
+        form = {"setup": {"environment_choice": [str(made[0].pk)], "compute_choice": [str(made[1].pk)]}}
+        template = actions.create(Template, {"name": "vit-base", "form": form}, scope=of_project(self.a), by=self.people["alice"])
+        policy = Policy.objects.create(name="no-more-than-eight", **here)
+        return {"source": source.pk, "credential": key.pk, "template": template.pk, "policy": policy.pk}
+
+    def _access(self) -> CustomRole:
+        """A group with a role, a key of Alice's, an account whose time is over; and a custom role that somebody has."""
+        alice = self.people["alice"]
+        role = custom_roles.create("Data curator", "Looks after what is read", ["data-sources:edit", "credentials:view"], by=alice)
+        granting.give(VIEWER, to=Group.objects.create(name="ml-team"), scope=of_department(self.a.department_id), by=alice)
+        granting.give(f"custom:{role.pk}", to=self.people["carla"], scope=of_project(self.b), by=alice)
+        create_service_account(TENANT, "old-export", by=alice, role=VIEWER, expires_at=self._ago(60))
+        personal.create("notebook", of=alice)
+        return role
 
     def _ago(self, minutes: float) -> datetime:
         return self.now - timedelta(minutes=minutes)
@@ -72,7 +119,7 @@ class _Day:
         Node.objects.filter(name="gpu-node-3").update(is_ready=False, trouble="Kubelet stopped posting node status.")
         for name in ("carla", "deniz"):
             self.people[name] = User.objects.create(username=name, last_login=self._ago(200))
-            Membership.objects.create(user=self.people[name], project=self.a, role=Role.MEMBER)
+            AccessRule.objects.create(user=self.people[name], project=self.a, role=L1)
         image = "registry.example.com/research/llama-finetune:2.6-cuda12.8"
         mine = {"project": self.a, "created_by": self.people["carla"], "image": image}
         Environment.objects.create(
@@ -228,10 +275,41 @@ class _Day:
             status, how = ("Failed", "1 failed, 2 stopped") if number % 11 == 4 else ("Completed", "3 succeeded")
             self._workload(f"{name}-sweep-{number:02}", status, by, 3000 + 70 * number, ended=how, **ended)
 
+    def _samples(self) -> None:
+        """A day of what the two projects held: quiet at night."""
+        last = moment(self.now, 600)
+        Sample.objects.bulk_create(
+            Sample(
+                project=project, at=last - timedelta(minutes=10 * number), gpus_quota=16, gpus_idle=number // 20 % 3,
+                gpus_allocated=round(base + 4 * math.sin(number / 23)), running=2, waiting=number // 30 % 2,
+            )
+            for project, base in ((self.a, 9), (self.b, 6))
+            for number in range(145)
+        )  # fmt: skip
+
+    def _projects(self) -> Project:
+        """A registry, what projects hold, and one that is being removed; given back is one in which nothing runs."""
+        a_registry(self.a, address="registry.example.com:5000", username="robot-research", password="x")
+        Project.objects.filter(pk=self.a.pk).update(
+            allocated={"gpu": "8", "cpu": "48", "memory": str(480 * GIB)},
+            gpu_limit=Decimal(24),
+            cpu_quota=Decimal(256),
+            cpu_limit=Decimal(512),
+            memory_quota=900 * GIB,
+        )
+        made = {"department": self.a.department, "cluster": self.cluster, "synced_at": self._ago(4000)}
+        gone = Project.objects.create(name="speech-2024", namespace="muster-speech-2024", queue="speech-2024", **made)
+        told = "2 of its workloads are still being deleted."
+        Project.objects.filter(pk=gone.pk).update(left_at=self._ago(3), left_by=self.people["alice"], sync_error=told)
+        kai = "The cluster does not serve Queues (scheduling.run.ai/v2): the KAI scheduler is not installed there, or in another version."
+        return Project.objects.create(
+            name="archive", namespace="shared-archive", queue="archive", is_namespace_adopted=True, sync_note=kai, **made
+        )
+
     def _draft(self) -> Draft:
         half = Compute(gpus=Gpus(devices=1, portion=Decimal("0.5")), cpu_request="0.1", memory_request="100M")
         setup = Setup(Runs(image="muster/pytorch-ddp"), half)
         spec = a_spec(self.a, "vit-base", setup=setup, workers=3)
-        chosen = {"environments": list(Environment.objects.all()), "resources": list(ComputeResource.objects.all())}
-        data = copying.draft_of(spec, project=self.a, name="vit-base-2", **chosen)
+        chosen = copying.Assets(list(Environment.objects.all()), list(ComputeResource.objects.all()))
+        data = copying.draft_of(spec, project=self.a, name="vit-base-2", assets=chosen)
         return Draft.objects.create(user=self.people["alice"], data=data)

@@ -30,7 +30,8 @@ class Caller:
     def raw(self, method: str, path: str, body: Any = None, **headers: str) -> HttpResponse:
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         given = {"authorization": f"Bearer {self.token}"} if self.token else {}
-        answer = self.client.generic(method, API + path, data, "application/json", headers=given | headers)
+        address = path if path.startswith("/api/") else API + path
+        answer = self.client.generic(method, address, data, "application/json", headers=given | headers)
         assert isinstance(answer, HttpResponse)
         return answer
 

@@ -16,15 +16,28 @@ from workloads.api.reading import Submission, read
 from workloads.manifests.rest import as_rest
 from workloads.specs import (
     INHERITED,
+    S3,
+    Access,
     Architecture,
+    ClaimAccess,
     Configuration,
+    Elastic,
     EmptyDir,
     Environment,
     Framework,
+    Git,
+    GitAccess,
     Gpus,
+    LauncherCreation,
+    Lifecycle,
     MasterChanges,
+    Mpi,
+    NewClaim,
     Priority,
+    RestartPolicy,
+    Setup,
     Spec,
+    Topology,
     problems,
 )
 
@@ -66,6 +79,18 @@ def test_the_curl_of_the_tutorial_asks_for_a_master_and_two_workers() -> None:
     assert spec.setup.environment.image_reference == "kubeflow/pytorch-dist-mnist:latest"
 
 
+EVERYWHERE = Setup(
+    Environment("team/train"),
+    node_pools=("fast", "slow"),
+    topology=Topology("rack", required=True),
+    volumes=(
+        NewClaim(path="/out", size="1Gi", storage_class="fast", modes=tuple(ClaimAccess), access=Access.RANK_0_WRITES),
+        NewClaim(path="/scratch", size="1Ti", ephemeral=True),
+        Git(path="/code", repository="git@git.example.com:a/b", revision="v1", secret="key", credential=GitAccess.SSH_KEY),
+        Git(path="/more", repository="https://git.example.com/a/b", branch="main", access=Access.READ_ONLY),
+        S3(path="/data", bucket="images", prefix="train", url="https://s3.example.com", secret="keys"),
+    ),
+)
 MASTER_OF_ITS_OWN = MasterChanges(image="muster/allreduce", gpus=Gpus(2), args=("--lead", "two words"), memory_request="")
 TABLE = [
     train1(),
@@ -73,6 +98,12 @@ TABLE = [
     train1(master=MASTER_OF_ITS_OWN),
     one_pod(),
     one_pod(runs=8, parallelism=2),
+    train1(framework=Framework.TENSORFLOW, parameter_servers=2),
+    train1(framework=Framework.XGBOOST),
+    train1(framework=Framework.JAX, configuration=Configuration.WORKERS_ONLY),
+    train1(framework=Framework.MPI, mpi=Mpi(4, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh")),
+    train1(elastic=Elastic(1, 8, 20), lifecycle=Lifecycle(restart_policy=RestartPolicy.EXIT_CODE)),
+    train1(setup=EVERYWHERE, master=MasterChanges(node_pools=(), topology=None)),
 ]
 
 
@@ -164,6 +195,59 @@ def test_volumes_are_read_only_where_the_api_says_so_by_default() -> None:
     assert any(isinstance(volume, EmptyDir) and volume.memory for volume in distributed(storage=storage).spec.setup.volumes)
 
 
+FRAMEWORKS = [
+    (Framework.PYTORCH, Configuration.WORKERS_AND_MASTER),
+    (Framework.TENSORFLOW, Configuration.WORKERS_AND_MASTER),
+    (Framework.XGBOOST, Configuration.WORKERS_AND_MASTER),
+    (Framework.JAX, Configuration.WORKERS_ONLY),
+    (Framework.MPI, Configuration.WORKERS_AND_MASTER),
+]
+
+
+@pytest.mark.parametrize(("framework", "configuration"), FRAMEWORKS)
+@pytest.mark.parametrize("master", [{}, {"masterSpecSameAsWorker": True}])
+def test_without_a_word_of_the_master_every_framework_works(
+    framework: Framework, configuration: Configuration, master: dict[str, Any]
+) -> None:
+    body = TUTORIAL | {"spec": TUTORIAL["spec"] | {"distributedFramework": framework.value}} | master
+    spec = read(body, Architecture.DISTRIBUTED).for_project(HERE)
+    assert (spec.configuration, problems(spec)) == (configuration, ())
+
+
+@pytest.mark.parametrize(
+    ("spec", "top", "place"),
+    [
+        ({"distributedFramework": "JAX"}, {"masterSpec": {"image": "a"}}, "masterSpec"),
+        ({"distributedFramework": "MPI"}, {"noMaster": True}, "noMaster"),
+        ({"distributedFramework": "XGBoost"}, {"noMaster": True}, "noMaster"),
+        ({"sshAuthMountPath": "/x"}, {}, "spec.sshAuthMountPath"),
+        ({"distributedFramework": "MPI", "slotsPerWorker": 0}, {}, "spec.slotsPerWorker"),
+        ({"parameterServers": 1}, {}, "spec.parameterServers"),
+        ({"distributedFramework": "TF", "maxReplicas": 9}, {}, "spec.maxReplicas"),
+        ({"minReplicas": 1, "maxRestarts": -1}, {}, "spec.maxRestarts"),
+        ({"podAffinity": {"type": "Required"}}, {}, "spec.podAffinity.key"),
+        ({"nodePools": ["fast", "default"]}, {}, "spec.nodePools"),
+        ({"storage": {"pvc": [{"path": "/a"}]}}, {}, "spec.storage.pvc.0.claimInfo.size"),
+        ({"storage": {"git": [{"path": "/a", "repository": "x"}]}}, {}, "spec.storage.git.0.repository"),
+        (
+            {"storage": {"git": [{"path": "/a", "repository": "https://h/x", "secretRef": {"name": "s"}}]}},
+            {},
+            "spec.storage.git.0.secretRef.name",
+        ),
+        ({"storage": {"s3": [{"path": "/a", "bucket": "B"}]}}, {}, "spec.storage.s3.0.bucket"),
+    ],
+)
+def test_what_cannot_be_is_told_at_the_field_that_said_it(spec: dict[str, Any], top: dict[str, Any], place: str) -> None:
+    asked = read(TUTORIAL | {"spec": TUTORIAL["spec"] | spec} | top, Architecture.DISTRIBUTED)
+    found = Invalid([(each.field, each.text) for each in problems(asked.for_project(HERE))])
+    assert {field for field, _ in asked.in_words_of_the_body(found).problems} == {place}
+
+
+def test_the_default_pool_alone_asks_for_nothing() -> None:
+    assert distributed(nodePools=["default"]).spec == distributed().spec
+    assert distributed(nodePools=["fast", "slow"]).spec.setup.node_pools == ("fast", "slow")
+
+
 def test_choices_are_read() -> None:
     spec = distributed(priorityClass="very-high", minReplicas=1, maxReplicas=4, distributedFramework="JAX").spec
     assert (spec.lifecycle.priority, spec.elastic and spec.elastic.max_workers, spec.framework) == (Priority.VERY_HIGH, 4, Framework.JAX)
@@ -188,12 +272,14 @@ UNSUPPORTED: dict[str, Any] = {
     "labels": [["a"]],
     "maxReplicas": True,
     "minReplicas": 10**30,
-    "mpiLauncherCreationPolicy": "AtStartup",
+    "maxRestarts": 3,
+    "mpiLauncherCreationPolicy": "Now",
     "nodeAffinityRequired": {"nodeSelectorTerms": []},
-    "nodePools": ["fast"],
+    "nodePools": "fast",
     "nodeType": {},
     "numWorkers": "2",
-    "podAffinity": {"type": "Required"},
+    "parameterServers": "2",
+    "podAffinity": {"type": "Never"},
     "ports": [{"container": 80}],
     "preemptibility": "maybe",
     "priorityClass": "train",
@@ -201,10 +287,10 @@ UNSUPPORTED: dict[str, Any] = {
     "relatedUrls": [{"url": "u"}],
     "restartPolicy": "never",
     "security": {"uidGidSource": "fromIdpToken"},
-    "slotsPerWorker": 2,
-    "sshAuthMountPath": "/x",
+    "slotsPerWorker": "2",
+    "sshAuthMountPath": 5,
     "stdin": True,
-    "storage": {"git": [{"repository": "r"}]},
+    "storage": {"dataVolume": [{"id": "r"}]},
     "terminateAfterPreemption": True,
     "terminationGracePeriodSeconds": [],
     "tolerations": "all",
@@ -232,7 +318,16 @@ NESTED: list[tuple[str, dict[str, Any]]] = [
     ("spec.imagePullSecrets.0.userCredential", {"imagePullSecrets": [{"name": "a", "userCredential": True}]}),
     ("spec.environmentVariables.0.secret", {"environmentVariables": [{"name": "A", "value": "", "secret": {}}]}),
     ("spec.environmentVariables.0.userCredential", {"environmentVariables": [{"name": "A", "userCredential": {"name": "x"}}]}),
-    ("spec.storage.pvc.0.existingPvc", {"storage": {"pvc": [{"path": "/a", "claimName": "a"}]}}),
+    ("spec.storage.pvc.0.claimName", {"storage": {"pvc": [{"path": "/a", "claimName": "a"}]}}),
+    ("spec.storage.pvc.0.claimInfo.volumeMode", {"storage": {"pvc": [{"claimInfo": {"size": "1G", "volumeMode": "Block"}}]}}),
+    ("spec.storage.pvc.0.claimInfo.accessModes", {"storage": {"pvc": [{"claimInfo": {"accessModes": ["ReadWriteOnce"]}}]}}),
+    ("spec.storage.pvc.0.ephemeral", {"storage": {"pvc": [{"existingPvc": True, "ephemeral": True}]}}),
+    ("spec.storage.pvc.0.dataSharing", {"storage": {"pvc": [{"dataSharing": True}]}}),
+    ("spec.storage.git.0.passwordSecret", {"storage": {"git": [{"passwordSecret": "x"}]}}),
+    ("spec.storage.git.0.secretRef.authenticationMethod", {"storage": {"git": [{"secretRef": {"authenticationMethod": "token"}}]}}),
+    ("spec.storage.git.0.secretRef.secretKeyOfUser", {"storage": {"git": [{"secretRef": {"secretKeyOfUser": "User"}}]}}),
+    ("spec.storage.s3.0.secretKeyOfSecretKey", {"storage": {"s3": [{"secretKeyOfSecretKey": "other"}]}}),
+    ("spec.storage.s3.0.readOnly", {"storage": {"s3": [{"readOnly": False}]}}),
     ("spec.storage.pvc.0.claimInfo", {"storage": {"pvc": [{"existingPvc": True, "claimInfo": {"size": "1G"}}]}}),
     ("spec.storage.emptyDirVolume.0.medium", {"storage": {"emptyDirVolume": [{"medium": "Disk"}]}}),
     ("spec.storage.nfs.0.readOnly", {"storage": {"nfs": [{"readOnly": True, "writableByRank0Only": True}]}}),

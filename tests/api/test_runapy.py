@@ -77,6 +77,43 @@ def test_create_and_get(client: Any, workload: dict[str, Any]) -> None:
     )
 
 
+def test_every_framework_and_what_is_new_of_storage(client: Any, server: tuple[WebServer, list[str]]) -> None:
+    *_, project, cluster = server[1]
+    modes = models.PvcAccessModes(readWriteOnce=True, readWriteMany=True)
+    storage = models.SupersetSpecAllOfStorage(
+        pvc=[models.PvcInstance(path="/out", existingPvc=False, claimInfo=models.ClaimInfo(size="1G", accessModes=modes))],
+        git=[
+            models.GitInstance(
+                repository="https://git.example.com/a/b",
+                branch="main",
+                path="/code",
+                secretRef=models.GitSecretRef(name="login", authenticationMethod="password"),
+            )
+        ],
+        s3=[models.S3Instance(bucket="images", path="/data", url="https://s3.example.com", accessKeySecret="keys")],
+    )
+    for framework in ("PyTorch", "TF", "XGBoost", "JAX", "MPI"):
+        mpi = {"slotsPerWorker": 2, "mpiLauncherCreationPolicy": "WaitForWorkersReady"} if framework == "MPI" else {}
+        spec = models.DistributedSpecSpec(
+            image="a",
+            numWorkers=2,
+            distributedFramework=framework,
+            storage=storage,
+            nodePools=["fast", "slow"],
+            podAffinity=models.PodAffinity(type="Required", key="rack"),
+            **mpi,
+        )
+        ids = {"name": f"of-{framework.lower()}", "projectId": project, "clusterId": cluster}
+        made = client.workloads.distributed.create_distributed(models.DistributedCreationRequest(**ids, spec=spec)).data
+        got = models.DistributedWorkload.from_dict(client.workloads.distributed.get_distributed(made["workloadId"]).data)
+        assert got.spec.distributed_framework == framework
+        assert (got.spec.node_pools, got.spec.pod_affinity) == (spec.node_pools, spec.pod_affinity)
+        assert got.spec.storage.git[0].secret_ref.authentication_method == "password"
+        assert got.spec.storage.pvc[0].claim_info.access_modes.read_write_many
+        assert got.spec.storage.s3[0].access_key_secret == "keys"
+        assert got.spec.slots_per_worker == (2 if mpi else 1)
+
+
 def test_lists(client: Any, workload: dict[str, Any]) -> None:
     found = client.workloads.workloads.get_workloads(filter_by=[f"name=={workload['name']}", "phase!=Failed"], deleted=False, limit=5).data
     (listed,) = [models.Workload.from_dict(each) for each in found["workloads"]]

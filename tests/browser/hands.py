@@ -12,6 +12,9 @@ MOST_TABS = 250
 GROUP = "element => element.type === 'radio' && element.name ? `input[name='${element.name}']` : ''"
 
 
+STARTS = "(field, words) => [...field.options].find((option) => option.label.startsWith(words)).value"
+
+
 class Hands(Protocol):
     def press(self, button: Locator) -> None:
         """Use a button, a link or the head of something that opens."""
@@ -24,6 +27,9 @@ class Hands(Protocol):
 
     def write(self, field: Locator, text: str) -> None:
         """Put this text in place of what a field has."""
+
+    def select(self, field: Locator, option: str) -> None:
+        """Choose the option of a list that begins with these words."""
 
     def close(self) -> None:
         """Close the dialog that is open."""
@@ -45,6 +51,9 @@ class Mouse:
 
     def write(self, field: Locator, text: str) -> None:
         field.fill(text)
+
+    def select(self, field: Locator, option: str) -> None:
+        field.select_option(value=field.evaluate(STARTS, option))
 
     def close(self) -> None:
         self.page.get_by_role("dialog").get_by_role("button", name="Close").first.click()
@@ -82,6 +91,12 @@ class Keyboard:
         self.page.keyboard.press("Delete")
         self.page.keyboard.type(text)
         expect(field).to_have_value(text)
+
+    def select(self, field: Locator, option: str) -> None:
+        self._reach(field)
+        # A browser goes to the option that begins with what is typed.
+        self.page.keyboard.type(option)
+        expect(field).to_have_value(field.evaluate(STARTS, option))
 
     def close(self) -> None:
         self.page.keyboard.press("Escape")

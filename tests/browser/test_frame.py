@@ -159,6 +159,7 @@ def test_what_is_refused_is_told_where_one_looks(sign_in: SignIn) -> None:
     page.evaluate("htmx.ajax('POST', '/users/999999/reset', {swap: 'none'})")
     expect(page.get_by_role("status")).to_contain_text("The address is wrong, what it showed is gone")
     page.get_by_role("link", name="New user").click()
+    expect(page.locator("#dialog")).to_be_visible()
     page.evaluate("htmx.ajax('POST', '/users/999999/reset', {swap: 'none'})")
     expect(page.locator("#dialog").get_by_role("alert")).to_contain_text("The address is wrong")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.browser.conftest import ANSWERED, LIMIT, a_page, as_admin
 from tests.cast import PASSWORD
@@ -13,7 +13,7 @@ from tests.installation import Installation, eventually
 from tests.rest import Program
 
 COUNTING = "sh -c 'n=0; while :; do n=$((n+1)); echo line $n; sleep 0.05; done'"
-LOST = ("Failed to load resource: net::ERR_", *ANSWERED)
+LOST = ("Failed to load resource: net::ERR_", "htmx:sendError", "htmx:afterRequest", *ANSWERED)
 """What Chromium says of a server that is killed."""
 RUNS_WITHIN = 120_000
 
@@ -39,11 +39,13 @@ def row(page: Page, name: str) -> Locator:
 
 def top(page: Page, name: str) -> float:
     """How far from the window's upper edge a row is."""
-    # Found and measured at once: between the two a row may have changed, and the one found be gone.
-    tops = page.locator("[data-rows] tr").evaluate_all(
-        "(rows, name) => rows.filter(row => row.querySelector('.c-name').innerText === name).map(row => row.getBoundingClientRect().top)",
-        name,
+    # Found and measured at once: between the two a row may have changed, and the one found be gone. One that is just being
+    # put into the table has no place yet.
+    measure = (
+        "(rows, name) => rows.filter(row => row.querySelector('.c-name').innerText === name && row.getClientRects().length)"
+        ".map(row => row.getBoundingClientRect().top)"
     )
+    tops = eventually(lambda: page.locator("[data-rows] tr").evaluate_all(measure, name))
     return float(tops[0])
 
 
@@ -177,6 +179,21 @@ def test_a_refresh_of_the_wizard_keeps_everything_typed(page: Page) -> None:
     expect(page.get_by_label("Number of workers")).to_have_value("7")
     expect(page.get_by_label("Arguments")).to_have_value("--epochs '3 4'")
     assert "NCCL_DEBUG" in page.locator("input").evaluate_all("all => all.map(each => each.value)")
+
+
+def test_saved_is_said_of_the_last_that_was_typed(page: Page) -> None:
+    page.goto("/workloads/new")
+    held: list[Route] = []
+    page.route("**/typed", lambda route: held.append(route))
+    page.get_by_role("radio", name="Distributed", exact=True).check()
+    eventually(lambda: bool(page.wait_for_timeout(50)) or len(held) == 1)
+    page.get_by_label("Name", exact=True).fill("half-done")
+    with page.expect_response("**/typed"):
+        held[0].continue_()
+    eventually(lambda: bool(page.wait_for_timeout(50)) or len(held) == 2)
+    assert page.locator("#saved").text_content() == ""
+    held[1].continue_()
+    expect(page.locator("#saved")).to_have_text("Saved")
 
 
 def kept_after_a_refresh(page: Page) -> None:

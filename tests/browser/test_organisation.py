@@ -13,7 +13,7 @@ PAGES = [
     "/clusters",
     "/clusters/{cluster}",
     "/users",
-    "/users?search=nobody-has-this-name",
+    "/users?q=nobody-has-this-name",
     "/users/new",
     "/account",
     "/help/single-trust",

@@ -66,9 +66,11 @@ class Walk:
         expect(page.get_by_label("Cluster").locator("option:checked")).to_have_text("localkube")
         expect(page.get_by_label("Project").locator("option:checked")).to_have_text("team-a")
         expect(page.get_by_role("radio", name="Start from scratch")).to_be_checked()
-        for choice in ("Distributed", "PyTorch", "Workers & master"):
+        for choice in ("Distributed", "TensorFlow"):
             self.hands.choose(page.get_by_role("radio", name=choice, exact=True))
-        expect(page.get_by_role("radio", name="TensorFlow")).to_be_disabled()
+        expect(page.get_by_role("radio", name="Workers & chief", exact=True)).to_be_visible()
+        for choice in ("PyTorch", "Workers & master"):
+            self.hands.choose(page.get_by_role("radio", name=choice, exact=True))
         self.look()
         self.hands.write(self.field("Name"), name)
         self.hands.press(self.button("CONTINUE"))

@@ -1,10 +1,15 @@
 """A cluster is registered with what reaches it, or refused in words."""
 
+from decimal import Decimal
+from typing import Any
+
 import pytest
 
-from clusters import actions
+from clusters import actions, checking, connections
+from clusters.forms import ProjectForm
 from clusters.models import Cluster
 from console.errors import Clash, UserError
+from projects.models import Project
 from tests.cast import NOWHERE, Cast
 
 
@@ -32,3 +37,50 @@ def test_a_kubeconfig_that_cannot_be_used_is_refused_and_nothing_changes(cast: C
 def test_a_cluster_is_reached_with_its_new_kubeconfig(cast: Cast) -> None:
     actions.reconnect(cast.cluster, NOWHERE.replace("127.0.0.1:1", "127.0.0.1:2"))
     assert Cluster.objects.get().server == "https://127.0.0.1:2"
+
+
+def test_the_embedded_one_is_not_a_way_to_metadata_either(cast: Cast) -> None:
+    with pytest.raises(UserError, match="metadata"):
+        actions.reconnect(cast.cluster, NOWHERE.replace("127.0.0.1:1", "169.254.169.254"))
+
+
+@pytest.mark.parametrize("is_remembered", [True, False])
+def test_one_that_was_removed_meanwhile_keeps_no_credentials_and_gets_none(cast: Cast, is_remembered: bool) -> None:
+    rows = Cluster.objects.filter(pk=cast.cluster.pk)
+    seen = rows.get()
+    if is_remembered:
+        rows.update(removed_at="2026-01-01T00:00Z", kubeconfig="")
+    else:
+        actions.remove(rows.get(), cast.alice, force=True)
+    for late in (
+        lambda: actions.reconnect(seen, NOWHERE),
+        lambda: actions.rename(seen, "other"),
+        lambda: actions.enable(seen),
+        lambda: actions.disable(seen),
+        lambda: actions.check(seen),
+    ):
+        with pytest.raises(Clash, match="removed by somebody else"):
+            late()
+    seen.capabilities = {"served": ["v1/pods"]}
+    checking._keep(seen, "capabilities")
+    actions.remove(seen, cast.alice)
+    assert list(rows.values_list("kubeconfig", "name", "capabilities")) in ([("", "here", {})], [])
+
+
+def test_no_project_is_made_on_one_that_was_removed_meanwhile(cast: Cast) -> None:
+    given: dict[str, Any] = {"name": "late", "department": "new", "cluster": cast.cluster.pk, "gpu_quota": Decimal(1)}
+    form = ProjectForm(given, user=cast.alice)
+    assert form.is_valid(), form.errors
+    actions.remove(Cluster.objects.get(pk=cast.cluster.pk), cast.alice, force=True)
+    with pytest.raises(Clash, match="Choose another one") as refusal:
+        form.saved()
+    assert refusal.value.field == "cluster"
+    assert not Project.objects.filter(name="late").exists()
+
+
+def test_what_a_connection_is_made_of_is_not_in_its_repr(cast: Cast) -> None:
+    secret = "s3cr3t-token"
+    Cluster.objects.update(kubeconfig=NOWHERE.replace("token: none", f"token: {secret}"))
+    client = connections.client(cast.cluster.pk)
+    assert secret not in repr((client.access, *connections._open.values()))
+    connections.close_all()

@@ -34,3 +34,11 @@ def test_a_file_that_is_not_there_or_no_kubeconfig_is_refused(cast: Cast, tmp_pa
         with pytest.raises(CommandError):
             call_command("cluster", "there", str(tmp_path / name))
     assert Cluster.objects.count() == 1
+
+
+@pytest.mark.parametrize("name", ["", "<b>", "x" * 64])
+def test_a_name_that_no_page_would_take_is_refused(cast: Cast, tmp_path: Path, name: str) -> None:
+    (tmp_path / "kubeconfig").write_text(NOWHERE)
+    with pytest.raises(CommandError, match="The name cannot be used"):
+        call_command("cluster", name, str(tmp_path / "kubeconfig"))
+    assert Cluster.objects.count() == 1

@@ -5,12 +5,17 @@ from typing import Any
 
 import pytest
 
-from clusters import connections, provision
+from clusters import connections, desired, provision
 from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.resources import NAMESPACES, PRIORITYCLASSES, QUEUES
-from projects.models import Department, Project
+from clusters.models import Cluster
+from clusters.ownership import INSTALLATION, ORIGIN
+from projects.models import Department, Installation, Project
 from tests.cast import Cast
+from tests.cluster import LocalKube
+from tests.clusters.provisioning import drifted, foreign, labels, provisioned, resources, versions
+from tests.clusters.relay import Relay, without_priorities, without_queues
 from workloads.manifests import MANAGED_BY, MUSTER
 from workloads.specs.choices import PRIORITY_VALUES
 
@@ -22,19 +27,9 @@ def client(live_cast: Cast) -> Client:
     return connections.client(live_cast.cluster)
 
 
-def provisioned(project: Project) -> Project:
-    provision.project(Project.objects.select_related("department", "cluster").get(pk=project.pk))
-    project.refresh_from_db()
-    return project
-
-
-def foreign(kind: str, name: str, **more: Any) -> Object:
-    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **more}
-
-
 def gpu(client: Client, queue: str) -> Object:
-    resources: Object = calls.get(client, QUEUES, queue)["spec"]["resources"]["gpu"]
-    return resources
+    found: Object = resources(client, queue)["gpu"]
+    return found
 
 
 def test_a_project_gets_its_namespace_and_its_queue_under_that_of_its_department(live_cast: Cast, client: Client) -> None:
@@ -52,9 +47,9 @@ def test_a_project_gets_its_namespace_and_its_queue_under_that_of_its_department
 
 def test_provisioning_again_changes_nothing(live_cast: Cast, client: Client) -> None:
     team = provisioned(live_cast.team_a)
-    before = calls.get(client, QUEUES, team.queue)["metadata"]["resourceVersion"]
+    before = versions(client, team)
     assert provisioned(live_cast.team_a).sync_error == ""
-    assert calls.get(client, QUEUES, team.queue)["metadata"]["resourceVersion"] == before
+    assert versions(client, team) == before
 
 
 @pytest.mark.parametrize(("quota", "number"), [(Decimal("3"), 3), (Decimal("0.5"), 0.5), (None, -1), (Decimal(0), 0)])
@@ -110,3 +105,110 @@ def test_every_department_has_a_queue_of_its_own_and_a_name_that_a_cluster_takes
     queue = provision.department_queue(Department(name=name))
     assert QUEUES.path(None, queue)
     assert (queue == "department-research") is (name == "research")
+
+
+def test_shares_are_written_in_the_units_of_queues(live_cast: Cast, client: Client) -> None:
+    """GPUs in devices, CPU in millicores, memory in megabytes; every resource with all three, for one left out lets nothing run."""
+    changed = {"gpu_quota": Decimal("1.5"), "gpu_limit": 3, "over_quota_weight": 2, "cpu_quota": Decimal("0.5"), "cpu_limit": 8}
+    Project.objects.filter(pk=live_cast.team_a.pk).update(**changed, memory_quota=1 << 30, memory_limit=10**9 * 4)
+    team = provisioned(live_cast.team_a)
+    assert resources(client, team.queue) == {
+        "gpu": {"quota": 1.5, "limit": 3, "overQuotaWeight": 2},
+        "cpu": {"quota": 500, "limit": 8000, "overQuotaWeight": 2},
+        "memory": {"quota": 1073.741824, "limit": 4000, "overQuotaWeight": 2},
+    }
+
+
+def test_a_department_has_what_its_projects_have_together(live_cast: Cast, client: Client) -> None:
+    Project.objects.update(cpu_quota=4, gpu_limit=2, memory_quota=10**9)
+    Project.objects.filter(pk=live_cast.team_b.pk).update(memory_quota=None)
+    provisioned(live_cast.team_a)
+    above = resources(client, provision.department_queue(live_cast.research))
+    assert above["gpu"] == {"quota": 4, "limit": -1, "overQuotaWeight": 1}
+    assert above["cpu"]["quota"] == 8000
+    assert above["memory"]["quota"] == -1
+
+
+def test_what_a_queue_holds_is_read_from_quantities() -> None:
+    told = {"status": {"allocated": {"nvidia.com/gpu": "500m", "cpu": "1500m", "memory": "1Gi"}}}
+    assert desired.allocated(told) == {"gpu": "0.5", "cpu": "1.5", "memory": "1073741824"}
+    assert desired.allocated({"status": {"allocated": {"nvidia.com/gpu": "nonsense"}}})["gpu"] == "0"
+    assert desired.allocated({"status": {}}) == {}
+
+
+def test_a_namespace_that_is_named_is_adopted_as_it_is(live_cast: Cast, client: Client) -> None:
+    team = live_cast.team_a
+    theirs = {"labels": {MANAGED_BY: "Helm", "cost-centre": "17"}, "annotations": {"owner": "ops"}}
+    calls.create(client, NAMESPACES, foreign("Namespace", team.namespace, metadata=theirs))
+    Project.objects.filter(pk=team.pk).update(is_namespace_adopted=True)
+    assert provisioned(team).sync_error == ""
+    found = calls.get(client, NAMESPACES, team.namespace)["metadata"]
+    assert found["labels"].items() >= {MANAGED_BY: "Helm", "cost-centre": "17", "muster.dev/project": "team-a"}.items()
+    assert found["annotations"] == {"owner": "ops"}
+    assert team.pk not in drifted(client, live_cast).due
+
+
+def test_a_namespace_that_is_named_has_to_be_there(live_cast: Cast) -> None:
+    Project.objects.filter(pk=live_cast.team_a.pk).update(is_namespace_adopted=True)
+    assert "kubectl create namespace" in provisioned(live_cast.team_a).sync_error
+
+
+@pytest.mark.parametrize(
+    ("theirs", "told"),
+    [({"muster.dev/project": "other"}, "for other."), ({"muster.dev/project": "team-a", INSTALLATION: "another"}, "of another Muster")],
+)
+@pytest.mark.parametrize("adopted", [True, False])
+def test_a_namespace_of_another_project_or_muster_is_refused(
+    live_cast: Cast, client: Client, theirs: dict[str, str], told: str, adopted: bool
+) -> None:
+    team = live_cast.team_a
+    calls.create(client, NAMESPACES, foreign("Namespace", team.namespace, metadata={"labels": theirs | {MANAGED_BY: MUSTER}}))
+    Project.objects.filter(pk=team.pk).update(is_namespace_adopted=adopted)
+    error = provisioned(team).sync_error
+    assert "is in use already" in error
+    assert told in error
+    assert labels(client, team.namespace).get(INSTALLATION) == theirs.get(INSTALLATION)
+
+
+def test_what_an_older_release_made_is_taken_over(live_cast: Cast, client: Client) -> None:
+    team = live_cast.team_a
+    metadata = {"labels": {MANAGED_BY: MUSTER, "muster.dev/project": "team-a"}}
+    calls.create(client, NAMESPACES, foreign("Namespace", team.namespace, metadata=metadata))
+    assert provisioned(team).sync_error == ""
+    assert labels(client, team.namespace)[INSTALLATION] == Installation.own_key()
+    assert ORIGIN not in calls.get(client, NAMESPACES, team.namespace)["metadata"].get("annotations", {})
+
+
+def test_without_kai_there_is_a_namespace_and_a_word_about_quotas(live_cast: Cast, embedded: LocalKube, client: Client) -> None:
+    with Relay(embedded.kubeconfig, without_queues) as relay:
+        relay.reached_by(live_cast.cluster)
+        team = provisioned(live_cast.team_a)
+        assert (team.sync_error, team.synced_at is not None) == ("", True)
+        assert "KAI scheduler is not installed" in team.sync_note
+        assert MANAGED_BY in labels(client, team.namespace)
+        assert team.pk not in drifted(connections.client(live_cast.cluster), live_cast).due
+        # Once it is installed, the Queue is made.
+        relay.refused = lambda request: None
+        assert team.pk in drifted(connections.client(live_cast.cluster), live_cast).due
+        assert provisioned(team).sync_note == ""
+
+
+def test_a_cluster_known_to_have_no_kai_is_not_asked_for_queues(live_cast: Cast, embedded: LocalKube) -> None:
+    Cluster.objects.filter(pk=live_cast.cluster.pk).update(capabilities={"served": ["v1/pods"]})
+    live_cast.cluster.refresh_from_db()
+    with Relay(embedded.kubeconfig) as relay:
+        relay.reached_by(live_cast.cluster)
+        assert provisioned(live_cast.team_a).sync_note != ""
+        drifted(connections.client(live_cast.cluster), live_cast)
+        assert not [path for path in relay.asked() if "queues" in path]
+
+
+def test_who_may_not_make_priority_classes_has_a_project_all_the_same(live_cast: Cast, embedded: LocalKube) -> None:
+    with Relay(embedded.kubeconfig, without_priorities) as relay:
+        relay.reached_by(live_cast.cluster)
+        assert provisioned(live_cast.team_a).sync_error == ""
+
+
+def test_a_disabled_cluster_is_left_alone(live_cast: Cast, client: Client) -> None:
+    Cluster.objects.filter(pk=live_cast.cluster.pk).update(is_enabled=False)
+    assert "disabled" in provisioned(live_cast.team_a).sync_error

@@ -1,12 +1,18 @@
 """What a database in trouble looks like to a person and to a program."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from django.contrib.auth.models import AnonymousUser
-from django.db import InterfaceError, OperationalError
-from django.http import HttpResponse
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.core.handlers.exception import response_for_exception
+from django.db import InterfaceError, OperationalError, connection
+from django.http import Http404, HttpResponse
 from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
 
 from console.errors import ForPeople, for_programs
+from projects.models import User
 
 TROUBLES = [
     (OperationalError("database or disk is full"), 507, "The disk of the database is full."),
@@ -30,3 +36,19 @@ def test_a_database_in_trouble_is_told_in_words(error: Exception, status: int, t
 
 def test_what_nobody_expected_is_not_explained_away() -> None:
     assert ForPeople(lambda asked: HttpResponse()).process_exception(RequestFactory().get("/"), ValueError("x")) is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_error_page_of_a_thread_without_a_request_gives_its_connection_back() -> None:
+    """As Django renders the errors of the event loop's views; what such threads kept was lost to the pool."""
+    request = RequestFactory().get("/workloads/nothing")
+    request.user = User.objects.create(username="somebody")
+    SessionMiddleware(lambda asked: HttpResponse()).process_request(request)
+
+    def rendered() -> tuple[int, bool, bool]:
+        with CaptureQueriesContext(connection) as asked:
+            status = response_for_exception(request, Http404()).status_code
+        return status, len(asked) > 0, connection.connection is None
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(rendered).result() == (404, True, True)

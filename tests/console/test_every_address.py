@@ -1,6 +1,7 @@
 """Nobody gets anything of another team's, on any address there is. The addresses come from the URL table: a new one needs its rule here."""
 
 import re
+import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,8 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from allauth.usersessions.models import UserSession
 from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
+from django.core.cache import cache
 from django.core.management import call_command
 from django.db import connections
 from django.http.response import HttpResponseBase
@@ -17,10 +20,12 @@ from django.test import AsyncClient, Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
-from environments.models import ComputeResource, Environment
-from projects import tokens
+from clusters.models import Cluster, Node, NodePool
+from environments.kinds import KINDS
+from environments.models import ComputeResource, Credential, DataSource, Environment, Policy, Template
+from projects import sessions, tokens
 from projects.actions import create_service_account
-from projects.models import Membership, ServiceAccount, User
+from projects.models import AccessRule, AuditEntry, CustomRole, PersonalKey, Project, ServiceAccount, User
 from tests.cast import Cast, a_spec, make_cast
 from workloads import journal
 from workloads.models import Attempt, Draft, Event, Log, Pod, Workload
@@ -53,18 +58,45 @@ ASYNC = {"workloads-live", "workload-live", "workloads-csv", "log-stream", "log-
 
 EVERY = {address.name: address for address in addresses()}
 
-OPEN = {"healthz", "readyz", "sign-in", "api-token", "api-not-there"}
+OPEN = {"healthz", "readyz", "sign-in", "sign-in-code", "sign-on", "sign-on-callback", "api-token", "api-not-there"}
 """For everybody, signed in or not."""
 
 EVERYBODYS = {
     *("home", "workloads", "workloads-changes", "workloads-csv", "workloads-bulk", "workload-new", "workload-new-menu"),
     *("environments", "environment-new", "compute-resources", "compute-resource-new", "projects", "clusters", "cluster"),
-    *("account", "sign-out", "single-trust"),
-    *("api-projects", "api-clusters", "api-workloads", "api-pods", "api-distributed", "api-trainings", "api-schema"),
+    *("overview", "overview-allocation", "overview-csv"),
+    *(name for kind in KINDS for name in (kind.name, f"{kind.url}-new", *([f"{kind.url}-new-of"] if kind.has_subtypes else []))),
+    *(f"api-asset-{form.rest.name}" for kind in KINDS for form in kind.forms.values() if form.rest),
+    *("template-design", "api-templates"),
+    *("policies-effective", "api-policy-distributed", "api-policy-trainings"),
+    *("access-rules", "access-rule-new", "accounts", "account-new", "roles", "why", "key-new", "look-as-end"),
+    *("api-roles", "api-role", "api-access-rules", "api-permissions", "api-permitted-scopes", "api-service-accounts", "api-access-keys"),
+    *("second-factor", "second-factor-remove", "second-factor-codes", "sign-on-connect", "sign-on-disconnect", "sessions-end-others"),
+    *("account", "sign-out", "single-trust", "cluster-checks", "cluster-node"),
+    *("departments", "api-departments", "api-departments-count", "api-projects-count"),
+    *("node-pools", "node-pool", "api-node-pools", "api-node-pool"),
+    *(
+        "api-cluster",
+        "api-nodes",
+        "api-projects",
+        "api-clusters",
+        "api-workloads",
+        "api-pods",
+        "api-distributed",
+        "api-trainings",
+        "api-schema",
+    ),
 }
 """For whoever is signed in, each with what is theirs in it."""
 
-ADMINISTRATORS = {"users", "user-new", "user-reset", "user-active", "project-new", "project-edit"}
+ADMINISTRATORS = {
+    *("role-new", "role-edit", "role-delete", "look-as", "api-users", "api-user"),
+    *("settings", "sign-on-test", "user-second-factor-reset", "user-sessions-end"),
+    *("users", "user-new", "user-reset", "user-active", "project-new", "project-edit", "project-delete"),
+    *("department-new", "node-pool-new", "node-pool-edit", "node-pool-delete"),
+    *("cluster-new", "cluster-edit", "cluster-check", "cluster-enable", "cluster-disable", "cluster-remove"),
+    *("api-clusters-test", "api-cluster-test", "audit", "audit-export", "audit-entry", "api-audit-log"),
+}
 """Refused with 403, or 404 where even that would tell something."""
 
 STREAMS = {"workloads-live"}
@@ -86,33 +118,81 @@ class World:
         self.draft = Draft.objects.create(user=cast.bob, data={"start": {"name": [SECRET]}})
         self.environment = Environment.objects.create(name="env-of-team-a", project=cast.team_a, image="secret/image")
         self.compute = ComputeResource.objects.create(name="size-of-team-a", project=cast.team_a)
-        self.membership = Membership.objects.get(user=cast.vera)
+        self.credential = Credential.objects.create(
+            name="login-of-team-a", project=cast.team_a, kind="password", public={"username": "robot"}, secret=f'{{"password": "{SECRET}"}}'
+        )
+        self.sources = {
+            kind: DataSource.objects.create(name=f"{kind}-of-team-a", project=cast.team_a, kind=kind, origin={}, path=f"/{SECRET}")
+            for kind in DataSource.Kind.values
+        }
+        self.credentials = {
+            kind: Credential.objects.create(
+                name=f"{kind}-of-team-a", project=cast.team_a, kind=kind, public={"keys": ["a"]}, secret='{"a": "b"}'
+            )
+            for kind in Credential.Kind.values
+        }
+        self.template = Template.objects.create(name="template-of-team-a", project=cast.team_a)
+        self.policy = Policy.objects.create(name="policy-of-team-a", project=cast.team_a)
+        self.membership = AccessRule.objects.get(user=cast.vera)
         self.account, _ = create_service_account(cast.team_a, "robot-of-team-a", by=cast.alice)
+        self.role = CustomRole.objects.create(name="Curator", permissions=["templates:view"])
+        self.key = PersonalKey.objects.create(user=cast.bob, name=SECRET, client_id="pk-of-bob")
+        self.node = Node.objects.create(cluster=cast.cluster, name="node-0")
+        self.pool = NodePool.objects.create(cluster=cast.cluster, name="pool-0", label_key="pool", label_value="0")
+        self.session = UserSession.objects.create(user=cast.bob, ip="127.0.0.1", session_key="of-bob", user_agent=SECRET)
         self.cookies = {user.pk: _cookie(user) for user in cast.people}
-        self.tokens = {user.pk: tokens.issue(user)[0] for user in cast.people}
+        self.tokens = {user.pk: a_token(user) for user in cast.people}
 
     def argument(self, address: Address, name: str) -> Any:
         if name == "pk":
             return self._by_route(address.route)
-        of_compute = address.route.startswith("compute")
         return {
             "workload_id": self.standard.pk if "trainings" in address.route else self.workload.pk,
             "draft": self.draft.pk,
             "step": "start",
             "kind": "environment",
             "tab": "history",
+            "chart": "status",
             "pod_name": self.pod.name,
             "membership": self.membership.pk,
             "account": self.account.pk,
-            "key": self.compute.pk if of_compute else self.environment.pk,
+            "name": self.node.name,
+            "subtype": "registry" if address.route.startswith("credentials") else "git",
+            "key": f"custom:{self.role.pk}" if "roles/" in address.route else self._asset(address.route),
         }[name]
 
+    def _asset(self, route: str) -> Any:
+        """The asset that an address is about; the API has an address for each form of it."""
+        of_api = {"git": "git", "docker-registry": "registry", "generic-secret": "generic", "secrets": "secret"}
+        word = route.removesuffix("/<uuid:key>").rpartition("/")[2]
+        if "asset/datasource" in route:
+            return self.sources[of_api.get(word, word)].pk
+        if "asset/credentials" in route:
+            return self.credentials[of_api.get(word, word)].pk
+        first = route.removeprefix("api/v1/").removeprefix("asset/").partition("/")[0]
+        ours = {"compute-resources": self.compute, "compute": self.compute, "data-sources": self.sources["git"]}
+        ours |= {"credentials": self.credential, "templates": self.template, "workload-templates": self.template, "policies": self.policy}
+        return ours.get(first, self.environment).pk
+
     def _by_route(self, route: str) -> Any:
-        if route.startswith("projects/"):
+        ours = {"access-rules": self.membership, "roles": self.role, "service-accounts": self.account, "users": self.cast.bob}
+        ours |= {"account/keys": self.key, "access-keys": self.key}
+        for start, row in ours.items():
+            if route.startswith((f"{start}/", f"api/v1/{start}/", f"api/v1/authorization/{start}/")):
+                return row.pk
+        if route.startswith("account/sessions/"):
+            return self.session.pk
+        if route.startswith(("projects/", "api/v1/org-unit/projects/")):
             return self.cast.team_a.pk
+        if "departments/" in route:
+            return self.cast.research.pk
+        if "node-pools/" in route:
+            return self.pool.pk
+        if route.startswith("audit/"):
+            return AuditEntry.objects.values_list("pk", flat=True)[0]
         if route.startswith("users/"):
             return self.cast.bob.pk
-        return self.cast.cluster.pk if route.startswith("clusters/") else self.workload.pk
+        return self.cast.cluster.pk if "clusters/" in route else self.workload.pk
 
     def url(self, name: str) -> str:
         address = EVERY[name]
@@ -135,24 +215,37 @@ class World:
         return answer.status_code, b"".join(answer).decode()
 
     async def _ask_stream(self, client: AsyncClient, method: str, url: str, headers: dict[str, str]) -> tuple[int, str]:
-        answer: HttpResponseBase = await getattr(client, method)(url, headers=headers)
-        await sync_to_async(connections.close_all)()
-        if not answer.streaming:
-            return answer.status_code, answer.content.decode()  # type: ignore[attr-defined]
-        first = [chunk async for chunk in answer._iterator] if "csv" in url else [await anext(answer._iterator, b"")]  # type: ignore[attr-defined]
-        await answer._iterator.aclose()  # type: ignore[attr-defined]
-        return answer.status_code, "".join(part if isinstance(part, str) else part.decode(errors="replace") for part in first)
+        try:
+            answer: HttpResponseBase = await getattr(client, method)(url, headers=headers)
+            if not answer.streaming:
+                return answer.status_code, answer.content.decode()  # type: ignore[attr-defined]
+            parts = answer._iterator  # type: ignore[attr-defined]
+            first = [chunk async for chunk in parts] if "csv" in url else [await anext(parts, b"")]
+            await parts.aclose()
+            return answer.status_code, "".join(part if isinstance(part, str) else part.decode(errors="replace") for part in first)
+        finally:
+            await sync_to_async(connections.close_all)()
 
     def state(self) -> list[Any]:
         """Everything of team-a and everybody's rights, to see whether anything has changed."""
-        models = (Workload, Attempt, Pod, Event, Environment, ComputeResource, Membership, ServiceAccount)
+        models = (Workload, Attempt, Pod, Event, *(kind.model for kind in KINDS), AccessRule, ServiceAccount, Project, Cluster, Node)
         people = User.objects.order_by("pk").values_list("username", "password", "is_active", "is_superuser")
         return [[list(model.objects.order_by("pk").values()) for model in models], list(people), Draft.objects.get(pk=self.draft.pk).data]
+
+
+def a_token(user: User) -> str:
+    """One that was used from here before: a stream could not note that, either."""
+    cache.set(f"muster.known-address:{user.pk}:127.0.0.1", True, None)
+    return tokens.issue(user)[0]
 
 
 def _cookie(user: User) -> str:
     client = Client()
     client.force_login(user)
+    # A stream has a connection of its own, which could not note that the session is used while the test's own transaction is open.
+    session = client.session
+    session[sessions.SEEN] = time.time() + 24 * 3600
+    session.save()
     return client.cookies[settings.SESSION_COOKIE_NAME].value
 
 
@@ -217,13 +310,20 @@ def test_a_session_opens_no_unsafe_door_without_its_token(world: World, name: st
         assert getattr(client, method)(world.url(name)).status_code in (401, 403, 404, 405)
 
 
+def a_submission(world: World) -> dict[str, Any]:
+    """A body that means something to the API's addresses."""
+    return {"name": "x", "projectId": str(world.cast.team_a.pk), "clusterId": str(world.cast.cluster.pk), "spec": {"image": "a"}}
+
+
 def _everything(world: World) -> dict[str, Any]:
     """A form that means something to most addresses."""
     return {
-        "role": "administrator", "username": "mallory", "name": "taken-over", "scope": str(world.cast.team_a.pk), "image": "evil/image",
+        "role": "project-administrator", "username": "mallory", "name": "taken-over", "image": "evil/image",
+        "scope": f"project:{world.cast.team_a.pk}",
         "serves": "Standard:", "gpu_devices": "1", "gpu_share": "whole", "cpu_request": "1", "memory_request": "1G",
         "action": "delete", "id": [str(world.workload.pk), str(world.standard.pk)], "active": "0", "is_superuser": "on",
-        "project": str(world.cast.team_a.pk), "department": "research", "gpu_quota": "9", "password": "x", "is_active": "on",
+        "project": str(world.cast.team_a.pk), "department": "research", "gpu_quota": "9", "password": "x",
+        "server": "example.com", "is_active": "on", "way": "stored", "force": world.cast.cluster.name,
     }  # fmt: skip
 
 
@@ -233,13 +333,7 @@ def test_who_only_looks_on_and_who_is_of_another_team_change_nothing(world: Worl
     for user in (world.cast.vera, world.cast.mallory):
         for method in UNSAFE:
             if world.url(name).startswith("/api/"):
-                sent = {
-                    "name": "x",
-                    "projectId": str(world.cast.team_a.pk),
-                    "clusterId": str(world.cast.cluster.pk),
-                    "spec": {"image": "a"},
-                }
-                status, _ = world.ask(user, method, name, data=sent, content_type="application/json")
+                status, _ = world.ask(user, method, name, data=a_submission(world), content_type="application/json")
             else:
                 status, _ = world.ask(user, method, name, **({"data": _everything(world)} if method == "post" else {}))
             assert status < 500, f"{method} {name} answered {status}"
@@ -247,7 +341,9 @@ def test_who_only_looks_on_and_who_is_of_another_team_change_nothing(world: Worl
             assert allowed or world.state() == before, f"{user} changed something by {method} {name}"
 
 
-MANAGED = {"person-add", "person-role", "person-remove", "service-account-create", "service-account-rotate", "service-account-delete"}
+MANAGED = {
+    *("person-add", "person-role", "person-remove", "service-account-create", "service-account-rotate", "service-account-delete"),
+}
 
 
 @pytest.mark.parametrize("name", sorted(MANAGED))

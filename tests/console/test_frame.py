@@ -46,7 +46,7 @@ def test_pages_say_since_when_a_cluster_does_not_answer(client: Client, cast: Ca
 
 
 def test_who_has_no_project_on_a_cluster_hears_nothing_of_it(client: Client, cast: Cast) -> None:
-    cast.bob.memberships.all().delete()
+    cast.bob.access_rules.all().delete()
     assert "Single-trust" not in seen_by(client, cast.bob)
 
 
@@ -74,7 +74,7 @@ def test_what_is_not_there_is_told_in_the_frame(client: Client, cast: Cast) -> N
 def test_a_failure_is_told_without_its_text(client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     client.force_login(cast.bob)
     client.raise_request_exception = False
-    monkeypatch.setattr("projects.views.projects.MOST", "nonsense")
+    monkeypatch.setattr("projects.views.project_table.TABLE", "nonsense")
     answer = client.get("/projects")
     assert answer.status_code == 500
     assert "Something went wrong on our side" in answer.content.decode()
@@ -99,7 +99,7 @@ def test_the_static_files_refer_to_nothing_that_is_not_there(tmp_path: Path, set
     assert list(tmp_path.glob("vendor/patternfly-*/patternfly.min.*.css"))
 
 
-@pytest.mark.parametrize(("at", "queries"), [("/projects", 6), ("/clusters", 4), ("/users", 5)])
+@pytest.mark.parametrize(("at", "queries"), [("/projects", 10), ("/clusters", 4), ("/users", 7)])
 def test_a_page_asks_the_database_so_often_however_much_there_is(
     client: Client, cast: Cast, django_assert_num_queries: object, at: str, queries: int
 ) -> None:

@@ -14,8 +14,8 @@ KEPT = Path(__file__).parent / "data"
 VERSIONS = sorted(file.name for file in KEPT.glob("var-*.sqlite3.gz"))
 ASKED = """
 from clusters.models import Cluster
-from projects.models import Membership, User
-print(sorted(map(str, User.objects.all())), Membership.objects.count(), Cluster.objects.get(name='here').kubeconfig[:10])
+from projects.models import AccessRule, User
+print(sorted(map(str, User.objects.all())), AccessRule.objects.count(), Cluster.objects.get(name='here').kubeconfig[:10])
 """
 
 

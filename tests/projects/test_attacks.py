@@ -11,7 +11,8 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from projects import hashing, throttle
-from projects.models import Membership, Role, User
+from projects.models import AccessRule, User
+from projects.permissions import L1, VIEWER
 from tests.cast import PASSWORD, Cast
 
 
@@ -113,9 +114,9 @@ def test_nobody_makes_themselves_more_than_they_are(client: Client, cast: Cast) 
     client.post(f"/projects/{cast.team_b.pk}/people", RIGHTS | {"username": "bob", "role": "viewer", "project": cast.team_a.pk, "user": 1})
     rights = dict(User.objects.values_list("username", "is_superuser"))
     assert rights == {"alice": True, "bob": False, "vera": False, "mallory": False}
-    assert list(Membership.objects.filter(user=cast.bob).values_list("project", "role").order_by("project")) == [
-        (cast.team_a.pk, Role.MEMBER),
-        (cast.team_b.pk, Role.VIEWER),
+    assert list(AccessRule.objects.filter(user=cast.bob).values_list("project", "role").order_by("project")) == [
+        (cast.team_a.pk, L1),
+        (cast.team_b.pk, VIEWER),
     ]
 
 
@@ -139,7 +140,7 @@ def test_a_deactivated_persons_session_opens_nothing_and_a_reset_ends_it(client:
 def test_a_program_has_no_page_and_no_password(client: Client, cast: Cast) -> None:
     alice = Client()
     alice.force_login(cast.alice)
-    alice.post(f"/projects/{cast.team_a.pk}/service-accounts", {"name": "robot", "role": "member"})
+    alice.post(f"/projects/{cast.team_a.pk}/service-accounts", {"name": "robot", "role": "l2-researcher"})
     robot = User.objects.get(is_service=True)
     assert alice.post(f"/users/{robot.pk}/reset").status_code == 404
     assert sign_in(client, robot.username, "").status_code == 422

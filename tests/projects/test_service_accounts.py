@@ -5,16 +5,17 @@ from django.http import Http404
 
 from console.errors import Clash, NotAllowed, UserError
 from projects import actions
-from projects.models import Role, ServiceAccount
+from projects.models import ServiceAccount
+from projects.permissions import VIEWER
 from tests.cast import Cast
 
 
 def test_its_secret_is_told_once_and_not_kept(cast: Cast) -> None:
-    account, secret = actions.create_service_account(cast.team_a, "ci runner", by=cast.alice, role=Role.VIEWER)
+    account, secret = actions.create_service_account(cast.team_a, "ci runner", by=cast.alice, role=VIEWER)
     assert actions.is_secret_of(account, secret)
     assert not actions.is_secret_of(account, secret + "x")
     assert secret not in str(ServiceAccount.objects.values().get())
-    assert account.user.memberships.get().role == Role.VIEWER
+    assert account.user.access_rules.get().role == VIEWER
     assert (account.user.is_service, account.user.has_usable_password()) == (True, False)
 
 
@@ -38,7 +39,7 @@ def test_a_name_is_given_once_in_a_project_and_again_after_deletion(cast: Cast) 
     user = account.user
     actions.delete_service_account(account, cast.alice)
     user.refresh_from_db()
-    assert (user.is_active, user.memberships.exists(), user.username.startswith("team-a/ci (deleted ")) == (False, False, True)
+    assert (user.is_active, user.access_rules.exists(), user.username.startswith("team-a/ci (deleted ")) == (False, False, True)
     actions.create_service_account(cast.team_a, "ci", by=cast.alice)
 
 

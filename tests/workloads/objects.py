@@ -25,6 +25,22 @@ def pytorch(*conditions: Object, workers: int = 2, master: bool = True, counts: 
     }
 
 
+def training(kind: str, replicas: Mapping[str, int], *conditions: Object) -> Object:
+    """A training job of any kind, as an attempt of ours: MPIJob, TFJob and so on; of a TrainJob the nodes are given as {"nodes": n}."""
+    spec: Object = {"anyReplicaSpecs": {type: {"replicas": count} for type, count in replicas.items()}}
+    if kind == "TrainJob":
+        spec = {"trainer": {"numNodes": replicas["nodes"]}}
+    metadata = {"name": "train1", "uid": JOB_UID, "labels": {"muster.dev/attempt": "1"}}
+    return {"kind": kind, "metadata": metadata, "spec": spec, "status": {"conditions": list(conditions)}}
+
+
+def between(made: Object, *, job: str = "train1-launcher", labels: Mapping[str, str], attempt: str = "1") -> Object:
+    """The pod as one of a batch Job that stands between it and the training job."""
+    made["metadata"]["ownerReferences"] = [{"kind": "Job", "name": job, "uid": "between", "controller": True}]
+    made["metadata"]["labels"] = {"muster.dev/attempt": attempt, **labels}
+    return made
+
+
 def batch(*conditions: Object, completions: int = 1, parallelism: int = 1, **status: Any) -> Object:
     """A batch Job with this status."""
     return {

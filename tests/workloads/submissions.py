@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 
 from workloads.specs import (
     INHERITED,
+    S3,
     UNCHANGED,
     Access,
     Architecture,
     Claim,
+    ClaimAccess,
     CleanPodPolicy,
     Compute,
     ConfigMap,
@@ -20,10 +22,15 @@ from workloads.specs import (
     Environment,
     Extended,
     Framework,
+    Git,
+    GitAccess,
     Gpus,
     HostPath,
+    LauncherCreation,
     Lifecycle,
     MasterChanges,
+    Mpi,
+    NewClaim,
     Nfs,
     Pair,
     Preemptibility,
@@ -39,6 +46,7 @@ from workloads.specs import (
     Toleration,
     TolerationEffect,
     TolerationOperator,
+    Topology,
     Variable,
     Volume,
 )
@@ -124,7 +132,34 @@ def volumes(access: st.SearchStrategy[Access]) -> st.SearchStrategy[tuple[Volume
         | st.builds(ConfigMap, path=PATHS, name=NAMES, sub_path=st.just("") | NAMES, mode=MODES)
         | st.builds(Secret, path=PATHS, name=NAMES, mode=MODES)
         | st.builds(Claim, path=PATHS, access=access, claim=NAMES)
-        | st.builds(Nfs, path=PATHS, access=access, server=NAMES, export=PATHS),
+        | st.builds(Nfs, path=PATHS, access=access, server=NAMES, export=PATHS)
+        | st.builds(
+            NewClaim,
+            path=PATHS,
+            access=CHANGEABLE,
+            size=st.sampled_from(["1Gi", "500M"]),
+            storage_class=st.just("") | NAMES,
+            modes=st.lists(st.sampled_from(ClaimAccess), min_size=1, unique=True).map(tuple),
+            ephemeral=st.booleans(),
+        )
+        | st.builds(Git, path=PATHS, access=access, repository=st.just("https://git.example.com/a/b.git"), branch=st.just("") | NAMES)
+        | st.builds(
+            Git,
+            path=PATHS,
+            access=access,
+            repository=st.sampled_from(["git@git.example.com:a/b.git", "ssh://git@git.example.com/a"]),
+            revision=st.just("") | NAMES,
+            secret=NAMES,
+            credential=st.sampled_from(GitAccess),
+        )
+        | st.builds(
+            S3,
+            path=PATHS,
+            bucket=st.just("data.set-1"),
+            prefix=st.just("") | NAMES,
+            url=st.sampled_from(["", "https://s3.example.com"]),
+            secret=st.just("") | NAMES,
+        ),
         lambda volume: volume.path,
     )
 
@@ -149,8 +184,24 @@ SECURITIES = st.builds(
 )
 
 
-def setups(access: st.SearchStrategy[Access] = CHANGEABLE) -> st.SearchStrategy[Setup]:
-    return st.builds(Setup, ENVIRONMENTS, COMPUTES, volumes(access), TOLERATIONS, VALUES, pairs(TEXTS), pairs(VALUES), SECURITIES)
+POOLS = listed(NAMES, str)
+TOPOLOGIES = st.none() | st.builds(Topology, st.sampled_from(["topology.kubernetes.io/zone", "rack"]), st.booleans())
+
+
+def setups(access: st.SearchStrategy[Access] = CHANGEABLE, *, alone: bool = False) -> st.SearchStrategy[Setup]:
+    return st.builds(
+        Setup,
+        ENVIRONMENTS,
+        COMPUTES,
+        volumes(access),
+        TOLERATIONS,
+        VALUES,
+        pairs(TEXTS),
+        pairs(VALUES),
+        SECURITIES,
+        POOLS,
+        st.none() if alone else TOPOLOGIES,
+    )
 
 
 def inherited_or(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -168,7 +219,12 @@ CHANGES = st.just(UNCHANGED) | st.builds(
     volumes=inherited_or(volumes(CHANGEABLE)),
     labels=inherited_or(pairs(VALUES)),
     security=inherited_or(SECURITIES),
+    node_pools=inherited_or(POOLS),
+    topology=inherited_or(TOPOLOGIES),
 )
+
+
+NO_OPERATOR = st.sampled_from([None, RestartPolicy.NEVER, RestartPolicy.ON_FAILURE])
 
 
 def lifecycles(restarts: Any, cleaning: Any) -> st.SearchStrategy[Lifecycle]:
@@ -190,10 +246,10 @@ def _project(**parts: Any) -> st.SearchStrategy[Spec]:
 
 
 STANDARD = _project(
-    setup=setups(st.sampled_from(Access)),
+    setup=setups(st.sampled_from(Access), alone=True),
     runs=st.integers(1, 10_000),
     parallelism=st.integers(1, 10_000),
-    lifecycle=lifecycles(st.sampled_from([None, RestartPolicy.NEVER, RestartPolicy.ON_FAILURE]), st.none()),
+    lifecycle=lifecycles(NO_OPERATOR, st.none()),
 )
 _DISTRIBUTED: dict[str, Any] = {
     "architecture": st.just(Architecture.DISTRIBUTED),
@@ -206,7 +262,51 @@ WORKERS_ONLY = _project(setup=setups(), configuration=st.just(Configuration.WORK
 ELASTIC = _project(
     setup=setups(),
     configuration=st.sampled_from(Configuration),
-    elastic=st.builds(Elastic, st.integers(1, 4), st.integers(4, 100)),
+    elastic=st.builds(Elastic, st.integers(1, 4), st.integers(4, 100), st.none() | st.integers(0, 100)),
     **_DISTRIBUTED | {"workers": st.just(4)},
 )
-ANY_SPEC = STANDARD | WITH_MASTER | WORKERS_ONLY | ELASTIC
+TENSORFLOW = _project(
+    setup=setups(),
+    configuration=st.sampled_from(Configuration),
+    parameter_servers=st.integers(0, 4),
+    **_DISTRIBUTED | {"framework": st.just(Framework.TENSORFLOW)},
+)
+FIRST_APART = _project(
+    setup=setups(st.sampled_from(Access)),
+    configuration=st.just(Configuration.WORKERS_ONLY),
+    **_DISTRIBUTED | {"framework": st.sampled_from([Framework.PYTORCH, Framework.TENSORFLOW])},
+)
+XGBOOST = _project(setup=setups(st.sampled_from(Access)), master=CHANGES, **_DISTRIBUTED | {"framework": st.just(Framework.XGBOOST)})
+JAX = _project(setup=setups(), configuration=st.just(Configuration.WORKERS_ONLY), **_DISTRIBUTED | {"framework": st.just(Framework.JAX)})
+MPI = _project(
+    setup=setups(),
+    master=CHANGES,
+    mpi=st.builds(Mpi, st.integers(1, 8), st.sampled_from(LauncherCreation), PATHS),
+    **_DISTRIBUTED
+    | {
+        "framework": st.just(Framework.MPI),
+        "lifecycle": lifecycles(NO_OPERATOR, st.none() | st.sampled_from(CleanPodPolicy)),
+    },
+)
+ANY_SPEC = STANDARD | WITH_MASTER | WORKERS_ONLY | FIRST_APART | ELASTIC | TENSORFLOW | XGBOOST | JAX | MPI
+
+SIMPLE_ENVIRONMENTS = st.builds(Environment, IMAGES, pull_secrets=PULL_SECRETS, command=WORDS, args=WORDS, variables=VARIABLES)
+TRAINJOBS = _project(
+    setup=st.builds(
+        Setup,
+        SIMPLE_ENVIRONMENTS,
+        COMPUTES,
+        listed(st.builds(EmptyDir, path=PATHS, access=CHANGEABLE) | st.builds(Claim, path=PATHS, claim=NAMES), lambda volume: volume.path),
+        TOLERATIONS,
+        VALUES,
+        pairs(TEXTS),
+        pairs(VALUES),
+        st.builds(Security, st.none() | st.integers(1, 1000), read_only_root=st.booleans()),
+        POOLS,
+        TOPOLOGIES,
+    ),
+    framework=st.sampled_from([Framework.PYTORCH, Framework.XGBOOST]),
+    lifecycle=st.builds(Lifecycle, st.none() | st.sampled_from(Priority), grace_seconds=st.none() | st.integers(0, 60)),
+    **{name: each for name, each in _DISTRIBUTED.items() if name in ("architecture", "workers")},
+)
+"""What a TrainJob can say, too."""

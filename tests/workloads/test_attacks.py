@@ -15,7 +15,7 @@ from rest_framework.test import APIRequestFactory
 
 from environments.models import ComputeResource, Environment
 from projects import tokens
-from projects.models import Membership, User
+from projects.models import AccessRule, User
 from tests.api.calling import Caller, a_body
 from tests.cast import Cast, a_spec
 from workloads import journal, logbook
@@ -79,8 +79,8 @@ def test_a_draft_with_another_teams_project_and_assets_launches_nothing(mallory:
 
 
 def test_an_asset_is_made_and_moved_only_where_one_may_launch(mallory: Client, cast: Cast) -> None:
-    form = {"name": "mine", "image": "x", "serves": "Standard:", "scope": str(cast.team_a.pk)}
-    for scope in (str(cast.team_a.pk), "everybody", "", "999"):
+    form = {"name": "mine", "image": "x", "serves": "Standard:", "scope": f"project:{cast.team_a.pk}"}
+    for scope in (f"project:{cast.team_a.pk}", "tenant", "", "999"):
         assert mallory.post("/environments/new", form | {"scope": scope}).status_code == 422
     own = Environment.objects.create(name="own", project=cast.team_b, image="x")
     assert mallory.post(reverse("environment-edit", args=[own.pk]), form).status_code == 422
@@ -164,7 +164,7 @@ def test_a_role_that_is_taken_and_a_token_that_is_void_end_what_is_followed(cast
     vera, bob = request(cast.vera), request(cast.bob)
     assert api_logs._may_see(vera, theirs.pk)
     assert api_logs._may_see(bob, theirs.pk)
-    Membership.objects.filter(user=cast.vera).delete()
+    AccessRule.objects.filter(user=cast.vera).delete()
     User.objects.filter(pk=cast.bob.pk).update(is_active=False)
     assert not api_logs._may_see(vera, theirs.pk)
     assert not api_logs._may_see(bob, theirs.pk)

@@ -83,7 +83,7 @@ def test_only_what_makes_sense_can_be_done_and_the_rest_says_why_not(
 def test_a_viewer_is_told_who_may(cast: Cast) -> None:
     html = page(cast.vera, a_workload(cast.team_a))
     assert "/stop" not in html
-    assert html.count("You are a viewer of this project.") >= 4
+    assert html.count("You are Viewer there; it takes L2 researcher") >= 4
 
 
 def test_all_attempts_stay_visible(cast: Cast) -> None:
@@ -197,7 +197,7 @@ def test_the_page_takes_as_many_queries_with_much_history_as_with_little(cast: C
         with CaptureQueriesContext(connection) as seen:
             client.get(f"/workloads/{workload.pk}")
         counts.append(len(seen))
-    assert counts == [9, 9]
+    assert counts == [14, 14]
 
 
 def test_a_page_says_since_when_the_cluster_is_silent(cast: Cast) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.workloads.objects import Object, batch, condition, ended, event, group, pod, pytorch, queued, starting
+from tests.workloads.objects import Object, batch, condition, ended, event, group, pod, pytorch, queued, starting, training
 from workloads.diagnosis import Amounts, Diagnosis, NodeRoom, find_clue, why_failed, why_waiting
 
 GIB = 1024**3
@@ -16,6 +16,11 @@ GPU = {"limits": {"nvidia.com/gpu": "1"}}
 THREE = [queued("master", resources=GPU), queued("worker", 0, resources=GPU), queued("worker", 1, resources=GPU)]
 FRACTIONS = [queued("worker", index, annotations={"gpu-fraction": "0.5"}) for index in range(3)]
 JOB = pytorch(condition("Created"))
+
+
+HARD = "requiredDuringSchedulingIgnoredDuringExecution"
+POOL = {"key": "pool", "operator": "In", "values": ["a", "c"]}
+TAINT = {"key": "team", "value": "b", "effect": "NoSchedule"}
 
 
 def node(gpus: float, free: float, *, name: str = "n1", cpu: int = 16, cpu_free: int = 16, memory: int = 64, **more: Any) -> NodeRoom:
@@ -70,6 +75,30 @@ ROOM = [
         {},
         "No node that can take pods has the label run.ai/type=dgx.",
     ),
+    (
+        [queued(spec={"affinity": {"nodeAffinity": {HARD: {"nodeSelectorTerms": [{"matchExpressions": [POOL]}]}}}})],
+        [node(1, 1, labels={"pool": "b"})],
+        {},
+        "No node that can take pods has the label pool In a, c.",
+    ),
+    (
+        [queued()],
+        [node(1, 1, taints=[TAINT])],
+        {},
+        "Every node where it could be keeps it away by a taint that it does not tolerate: team=b:NoSchedule.",
+    ),
+    (
+        [queued(message="any", spec={"tolerations": [{"operator": "Exists"}]})],
+        [node(1, 1, taints=[TAINT])],
+        {},
+        "The scheduler found no place for it: any.",
+    ),
+    (
+        [queued(message="later", spec={"tolerations": [TAINT]})],
+        [node(1, 1, taints=[TAINT])],
+        {},
+        "The scheduler found no place for it: later.",
+    ),
     ([queued(message="0/1 nodes: taint")], [node(1, 1)], {}, "The scheduler found no place for it: 0/1 nodes: taint."),
     (
         [queued(annotations={"gpu-memory": "1024"}, message="no device")],
@@ -110,6 +139,70 @@ def test_pods_that_the_cluster_refuses_are_told_from_the_events() -> None:
     assert told.sentence == "The cluster refuses to make its pods: exceeded quota: gpu."
     assert "quota of its own" in told.help
     assert waits([]).sentence == "Its pods have not been made yet."
+
+
+def test_pods_that_are_refused_beside_others_are_told_too() -> None:
+    events = [event("train1", "FailedCreatePod", "exceeded quota: gpu")]
+    assert waits(THREE[:2], events=events).sentence == "The cluster refuses to make its pods: exceeded quota: gpu."
+    assert waits(THREE, events=events).sentence == "It is queued: the scheduler has not looked at its pods yet."
+
+
+@pytest.mark.parametrize(
+    ("kind", "subject", "reason"),
+    [
+        ("MPIJob", "train1", "ValidationError"),
+        ("MPIJob", "train1", "MPIJobFailedValidation"),
+        ("TrainJob", "train1", "TrainJobResourcesCreationFailed"),
+        ("TrainJob", "train1-node-0", "FailedCreate"),
+        ("MPIJob", "train1-launcher", "FailedCreate"),
+    ],
+)
+def test_what_operators_say_of_a_job_of_which_they_make_nothing(kind: str, subject: str, reason: str) -> None:
+    job = training(kind, {"nodes": 2} if kind == "TrainJob" else {"Launcher": 1, "Worker": 2})
+    about = event(subject, reason, "the name is too long") | {"involvedObject": {"kind": "Job", "name": subject}}
+    told = why_waiting(job, [], events=[about])
+    assert told is not None
+    assert told.sentence == "The cluster refuses to make its pods: the name is too long."
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.", 'persistentvolumeclaim "data" not found.'],
+)
+def test_a_volume_that_is_not_there_comes_before_room(message: str) -> None:
+    told = waits([queued(message=message, resources=GPU)], node(4, 0))
+    assert (told.sentence, told.pod) == (f"It waits for a volume: {message}", "train1-worker-0")
+    assert "storage class" in told.help
+    assert waits(THREE, node(4, 0), pod_group=group("Unschedulable", message)).sentence == f"It waits for a volume: {message}"
+
+
+FETCHING = {"initContainers": [{"name": "fetch-volume-1", "image": "git-sync:v4", "resources": {"limits": {"memory": "1Gi"}}}]}
+
+
+def fetching(state: Object, **more: Any) -> Object:
+    made = pod(phase="Pending", ready=False, state={"waiting": {"reason": "PodInitializing"}}, spec=FETCHING, **more)
+    made["spec"]["containers"] = [{"name": "pytorch", "image": "train:1"}]
+    made["status"]["initContainerStatuses"] = [{"name": "fetch-volume-1", "restartCount": 2, **state}]
+    return made
+
+
+def test_what_fetches_is_told_from_the_program_that_waits_for_it() -> None:
+    told = waits([fetching({"state": {"waiting": {"reason": "ErrImagePull", "message": "no such host"}}})])
+    assert told.sentence == "The image git-sync:v4 of worker 0 cannot be pulled (ErrImagePull): no such host."
+    assert told.help.startswith("It is not the workload's own")
+    failed = {"terminated": {"exitCode": 1, "message": "fatal: repository not found"}}
+    told = waits([fetching({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": failed})])
+    assert told.sentence == (
+        "Fetch-volume-1, which has to end well before worker 0 starts, keeps ending with exit code 1 and waits before it is started again, "
+        "after 2 restarts."
+    )
+    assert "Secret" in told.help
+    ended_for_good = fetching({"state": failed})
+    ended_for_good["status"]["phase"] = "Failed"
+    told = fails(ended_for_good)
+    assert "fetch-volume-1, which has to end well before the program starts, did not" in told.sentence
+    assert (told.container, told.line) == ("fetch-volume-1", "fatal: repository not found")
+    assert "address" in told.help
 
 
 STARTS = [

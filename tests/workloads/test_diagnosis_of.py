@@ -9,7 +9,8 @@ from django.test import Client
 from django.utils import timezone
 
 from clusters.models import Node
-from projects.models import Membership, Role
+from projects.models import AccessRule, Project
+from projects.permissions import VIEWER
 from tests.cast import Cast, a_spec
 from tests.workloads import objects
 from tests.workloads.table_rows import a_pod, a_workload, an_event
@@ -49,7 +50,8 @@ def test_it_waits_for_gpus_that_others_hold_who_are_named_to_those_who_may_see_t
     assert told is not None
     assert told.sentence == "Needs 3 GPUs; 1 of 4 is free; other projects hold 3."
     assert "team-b holds 3" in queries.diagnosis_of(workload, cast.alice).sentence  # type: ignore[union-attr]
-    Membership.objects.create(user=cast.bob, project=cast.team_b, role=Role.VIEWER)
+    AccessRule.objects.create(user=cast.bob, project=cast.team_b, role=VIEWER)
+    cast.bob.refresh_from_db()
     assert "team-b holds 3" in queries.diagnosis_of(workload, cast.bob).sentence  # type: ignore[union-attr]
 
 
@@ -66,6 +68,14 @@ def test_the_quota_is_told_where_the_scheduler_names_it(cast: Cast) -> None:
     told = queries.diagnosis_of(workload, cast.bob)
     assert told is not None
     assert "it needs 3 GPUs; the quota is 2, of which 1 is in use" in told.sentence
+
+
+def test_the_limit_is_told_where_the_scheduler_names_it(cast: Cast) -> None:
+    workload = waiting(cast, pod_group=objects.group("OverLimit", "over limit"))
+    Project.objects.filter(pk=cast.team_a.pk).update(gpu_limit=2)
+    told = queries.diagnosis_of(Workload.objects.get(pk=workload.pk), cast.bob)
+    assert told is not None
+    assert told.sentence == "Needs 3 GPUs; the project may use at most 2 and uses 0."
 
 
 def test_an_event_of_the_cluster_says_why_there_are_no_pods(cast: Cast) -> None:

@@ -8,6 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from clusters.capabilities import Capabilities
 from clusters.models import Node
 from projects.models import Project
 from tests.cast import Cast, a_spec
@@ -73,6 +74,25 @@ def test_the_quota(cast: Cast, held: str, gpus: Gpus, more: dict[str, Any], quot
     assert words in check.text
 
 
+def test_the_limit(cast: Cast) -> None:
+    cast.team_a.gpu_quota, cast.team_a.gpu_limit = Decimal(2), Decimal(4)
+    spec = asking(cast.team_a, WHOLE)
+    hold(cast.team_a, "1")
+    assert "It runs while others leave GPUs free" in fit.of(spec, cast.team_a).quota.text
+    hold(cast.team_a, "1")
+    assert "2 GPUs, and 4 GPUs is the most it may hold. It waits" in fit.of(spec, cast.team_a).quota.text
+    cast.team_a.gpu_limit = Decimal(2)
+    assert "may hold 2 GPUs at most. As it is, it can never start." in fit.of(spec, cast.team_a).quota.text
+
+
+def test_without_kai_no_quota_is_enforced(cast: Cast) -> None:
+    cast.cluster.capabilities = Capabilities(served=frozenset({"batch/v1/jobs"})).to_json()
+    cast.team_a.cluster = cast.cluster
+    check = fit.of(asking(cast.team_a, WHOLE), cast.team_a).quota
+    assert check.verdict is Verdict.FITS
+    assert "nothing enforces the quota there" in check.text
+
+
 NODES: list[tuple[dict[str, Any], Gpus, dict[str, Any], Verdict, str]] = [
     ({}, WHOLE, {}, Verdict.FITS, "room for its 3 pods"),
     ({"used_gpus": 2}, WHOLE, {}, Verdict.WARNS, "room for 2 of its 3 pods now: 2 of 4 GPUs free on 1 ready node"),
@@ -81,7 +101,15 @@ NODES: list[tuple[dict[str, Any], Gpus, dict[str, Any], Verdict, str]] = [
     ({"is_ready": False}, TENTH, {}, Verdict.WARNS, "0 of 0 GPUs free on 0 ready nodes"),
     ({"is_schedulable": False}, TENTH, {}, Verdict.WARNS, "0 ready nodes"),
     ({"labels": {"run.ai/type": "a100"}}, TENTH, {"node_type": "a100"}, Verdict.FITS, "room"),
-    ({"labels": {"run.ai/type": "v100"}}, TENTH, {"node_type": "a100"}, Verdict.WARNS, "room for 0"),
+    (
+        {"labels": {"run.ai/type": "v100"}},
+        TENTH,
+        {"node_type": "a100"},
+        Verdict.WARNS,
+        "The one ready node may not take its 3 pods: labels that are asked for",
+    ),
+    ({"taints": [{"key": "a", "value": "", "effect": "NoSchedule"}]}, TENTH, {}, Verdict.WARNS, "or taints are not tolerated"),
+    ({"taints": [{"key": "a", "value": "", "effect": "PreferNoSchedule"}]}, TENTH, {}, Verdict.FITS, "room for its 3 pods"),
     ({"gpus": 2}, WHOLE, {"elastic": Elastic(1, 4)}, Verdict.FITS, "its 2 pods"),
     ({"gpus": 3}, WHOLE, {"workers": 5, "master": MasterChanges(gpus=Gpus(0))}, Verdict.WARNS, "room for 4 of its 6 pods"),
     ({}, Gpus(1, memory="1Gi"), {}, Verdict.FITS, "GPU memory is not checked"),

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from clusters import connections as clients
 from clusters import provision
+from clusters.capabilities import UNKNOWN
 from clusters.kube import calls
 from clusters.kube.errors import NotServed, Unavailable
 from clusters.kube.resources import PYTORCHJOBS
@@ -27,7 +28,7 @@ from tests.cluster import ROOT, LocalKube
 from workloads import journal, manifests
 from workloads.following import Follower
 from workloads.following.health import Health
-from workloads.following.sources import SOURCES
+from workloads.following.sources import sources
 from workloads.models import Event, Pod, Workload
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -189,16 +190,17 @@ def test_more_clusters_are_followed_than_there_are_connections_to_the_database()
 
 def test_one_source_that_is_refused_does_not_make_the_cluster_unreachable() -> None:
     cluster = make_cast().cluster
+    first, second, third, *_, last = sources(UNKNOWN)
     health, rows = Health(cluster.pk), Cluster.objects.filter(pk=cluster.pk)
     since = timezone.now() - timedelta(minutes=3)
-    health.lost(SOURCES[3], NotServed("not served"), since)
+    health.lost(last, NotServed("not served"), since)
     assert rows.filter(unreachable_since=None).exists()
-    health.heard(SOURCES[2])
-    health.lost(SOURCES[0], Unavailable("gone"), since)
+    health.heard(third)
+    health.lost(first, Unavailable("gone"), since)
     assert rows.filter(unreachable_since=None).exists()
-    health.lost(SOURCES[2], Unavailable("gone"), since)
+    health.lost(third, Unavailable("gone"), since)
     assert rows.filter(unreachable_since=since, trouble="gone").exists()
-    health.heard(SOURCES[1])
+    health.heard(second)
     assert rows.filter(unreachable_since=None, trouble="").exists()
 
 

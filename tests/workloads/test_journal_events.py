@@ -11,6 +11,7 @@ from tests.workloads.objects import Object, condition
 from workloads import journal
 from workloads.journal import Seen
 from workloads.models import Event, Workload
+from workloads.specs import Framework
 
 LATER = "2099-01-01T00:00:30Z"
 
@@ -139,3 +140,20 @@ def test_within_its_second_an_event_comes_when_it_was_heard(made: Made) -> None:
     before = Event.objects.latest("at").at
     tell(made, made.event(made.pod("master"), "Now", "", lastTimestamp=before.replace(microsecond=0).isoformat()))
     assert before <= Event.objects.get(kind="cluster").at <= before.replace(microsecond=999_999)
+
+
+@pytest.mark.parametrize(
+    ("framework", "job_kind", "subject"),
+    [
+        (Framework.MPI, "kubeflow.org/v2beta1/MPIJob", "early-launcher"),
+        (Framework.PYTORCH, "trainer.kubeflow.org/v1alpha1/TrainJob", "early-node-0"),
+        (Framework.PYTORCH, "kubeflow.org/v1/PyTorchJob", ""),
+    ],
+)
+def test_what_is_said_of_the_job_between_is_said_of_the_workload(cast: Cast, framework: Framework, job_kind: str, subject: str) -> None:
+    made = Made(journal.opened(a_spec(cast.team_a, "early", framework=framework), project=cast.team_a, by=None))
+    Workload.objects.filter(pk=made.workload.pk).update(job_kind=job_kind, job_uid="known")
+    event = made.event(made.pod("master"), "FailedCreate", "exceeded quota", kind="Job")
+    event["involvedObject"] |= {"name": subject or "early-launcher", "uid": "between"}
+    tell(made, event)
+    assert [row[2:5] for row in told()] == ([(subject, "FailedCreate", "exceeded quota")] if subject else [])

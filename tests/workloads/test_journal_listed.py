@@ -13,6 +13,7 @@ from tests.workloads.objects import Object, condition
 from workloads import journal
 from workloads.journal import Known, Seen
 from workloads.models import Pod, Position, Workload
+from workloads.specs import Architecture
 
 LONG_AFTER = datetime(2100, 1, 1, tzinfo=UTC)
 BEFORE = datetime(2026, 11, 21, tzinfo=UTC)
@@ -73,7 +74,8 @@ def test_a_listing_of_one_kind_of_jobs_says_nothing_of_the_others(made: Made) ->
 
 
 def test_batch_jobs_are_known_though_lists_do_not_name_them(cast: Cast) -> None:
-    made = Made(journal.opened(a_spec(cast.team_a, "solo"), project=cast.team_a, by=None))
+    spec = a_spec(cast.team_a, "solo", architecture=Architecture.STANDARD, framework=None, workers=1)
+    made = Made(journal.opened(spec, project=cast.team_a, by=None))
     job = made.batch(condition("Complete"), succeeded=1)
     del job["kind"]
     listed(made, "job", job, of=("Job",))

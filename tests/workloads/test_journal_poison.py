@@ -15,7 +15,8 @@ from tests.workloads.objects import condition
 from workloads import journal
 from workloads.journal import Seen, rows
 from workloads.models import Event, Pod, Workload
-from workloads.observed import KEPT_TEXT, slim, view
+from workloads.observed import view
+from workloads.slimming import KEPT_TEXT, slim
 from workloads.states import derive
 
 HUGE = "x" * 5_000_000

@@ -11,12 +11,14 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 
+from clusters.capabilities import Capabilities
 from localkube import schemas
 from tests.cluster import LocalKube
 from tests.conformance.api import Api, eventually
 from tests.workloads.submissions import ANY_SPEC, one_pod, train1
-from workloads.manifests import FRAMEWORKS, CannotBuild, as_rest, as_yaml, build, rest_path, selector
+from workloads.manifests import TARGETS, CannotBuild, as_rest, as_yaml, build, rest_path, selector
 from workloads.specs import (
+    S3,
     Access,
     Claim,
     CleanPodPolicy,
@@ -28,6 +30,8 @@ from workloads.specs import (
     Environment,
     Extended,
     Framework,
+    Git,
+    GitAccess,
     Gpus,
     HostPath,
     Lifecycle,
@@ -103,7 +107,8 @@ def objects(spec: Spec) -> list[Object]:
 
 def refusals(obj: Object) -> list[Any]:
     """What the real schemas find unknown or wrong in an object."""
-    schema = schemas.load({"PyTorchJob": "pytorchjobs", "Job": "jobs"}[obj["kind"]])
+    plural = "persistentvolumeclaims" if obj["kind"] == "PersistentVolumeClaim" else f"{obj['kind'].lower()}s"
+    schema = schemas.load(plural)
     checked = copy.deepcopy(obj)
     return [*schema.prune(checked), *schema.validate(checked), *([] if checked == obj else ["something was dropped"])]
 
@@ -263,6 +268,14 @@ def test_finished_pods_are_never_left_to_the_operator_to_remove(chosen: CleanPod
     assert job["spec"]["runPolicy"]["cleanPodPolicy"] == sent
 
 
+def test_a_prefix_is_no_way_to_a_variable() -> None:
+    """Kubernetes reads $(NAME) in arguments, and the keys of the bucket are among the variables."""
+    volume = S3(path="/d", bucket="data", prefix="$(RCLONE_CONFIG_SOURCE_SECRET_ACCESS_KEY)", secret="keys")
+    (job,) = objects(train1(setup=replace(train1().setup, volumes=(volume,))))
+    (fetcher,) = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["initContainers"]
+    assert fetcher["args"] == ["copy", "source:data/$$(RCLONE_CONFIG_SOURCE_SECRET_ACCESS_KEY)", "/data"]
+
+
 def test_workers_only_have_a_rendezvous() -> None:
     (job,) = objects(train1(configuration=Configuration.WORKERS_ONLY, workers=4))
     assert job["spec"]["pytorchReplicaSpecs"].keys() == {"Worker"}
@@ -273,22 +286,52 @@ def test_workers_only_have_a_rendezvous() -> None:
 def test_an_elastic_workload_starts_with_its_minimum_as_a_gang() -> None:
     (job,) = objects(train1(elastic=Elastic(1, 5)))
     policy = job["spec"]["elasticPolicy"]
-    assert (policy["minReplicas"], policy["maxReplicas"]) == (1, 5)
-    assert job["spec"]["runPolicy"]["schedulingPolicy"] == {"minAvailable": 2}
+    assert (policy["minReplicas"], policy["maxReplicas"]) == (2, 6), "the master is a node of the group, too"
+    (alone,) = objects(train1(elastic=Elastic(1, 5), configuration=Configuration.WORKERS_ONLY))
+    assert (alone["spec"]["elasticPolicy"]["minReplicas"], alone["spec"]["elasticPolicy"]["maxReplicas"]) == (1, 5)
     worker = job["spec"]["pytorchReplicaSpecs"]["Worker"]
     assert worker["replicas"] == 2
     assert worker["template"]["spec"]["containers"][0]["env"] == [{"name": "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "value": "1"}]
 
 
+def test_what_a_failure_of_jax_leaves_running_is_removed() -> None:
+    (job,) = objects(train1(framework=Framework.JAX, configuration=Configuration.WORKERS_ONLY))
+    assert job["spec"]["runPolicy"]["cleanPodPolicy"] == "Running"
+
+
+def test_what_fetches_has_the_cpu_and_memory_of_what_it_fetches_for() -> None:
+    git = Git(path="/src", repository="git@git.example.com:a/b.git", secret="key", credential=GitAccess.SSH_KEY)
+    compute = Compute(Gpus(2), "1", "2", "1Gi", "2Gi", extended=(Extended("rdma/hca", "1"),))
+    (job,) = objects(one_pod(setup=Setup(Environment("x"), compute, (git,))))
+    (fetcher,) = job["spec"]["template"]["spec"]["initContainers"]
+    assert fetcher["resources"] == {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
+    assert {"name": "GITSYNC_ADD_USER", "value": "true"} in fetcher["env"]
+    (bare,) = objects(one_pod(setup=Setup(Environment("x"), Compute(Gpus(2)), (git,))))
+    assert "resources" not in bare["spec"]["template"]["spec"]["initContainers"][0]
+
+
 def test_a_cluster_without_kai_keeps_its_own_scheduler() -> None:
-    (job,) = build(one_pod(), workload_id="w-1", scheduler="")
+    plain = Capabilities(served=frozenset({"batch/v1/jobs"}), priority_classes=frozenset({"high"}))
+    (job,) = build(one_pod(lifecycle=Lifecycle(Priority.HIGH)), workload_id="w-1", capabilities=plain)
     assert "schedulerName" not in job["spec"]["template"]["spec"]
+    assert job["spec"]["template"]["spec"]["priorityClassName"] == "high"
+    (job,) = build(one_pod(lifecycle=Lifecycle(Priority.LOW)), workload_id="w-1", capabilities=plain)
+    assert "priorityClassName" not in job["spec"]["template"]["spec"]
 
 
-def test_there_is_a_builder_for_each_framework_that_can_be_chosen() -> None:
-    assert FRAMEWORKS.keys() == {framework for framework in Framework if not framework.unsupported}
+def test_the_projects_pull_secrets_come_after_the_environments_own() -> None:
+    own = Setup(Environment("x", pull_secrets=("mine", "muster-pull-hub")))
+    (job,) = build(one_pod(setup=own), workload_id="w-1", pull_secrets=("muster-pull-corp", "muster-pull-hub"))
+    named = [each["name"] for each in job["spec"]["template"]["spec"]["imagePullSecrets"]]
+    assert named == ["mine", "muster-pull-hub", "muster-pull-corp"]
+
+
+def test_there_is_a_builder_for_each_framework() -> None:
+    assert TARGETS.keys() == set(Framework)
     with pytest.raises(CannotBuild):
-        build(train1(framework=Framework.JAX), workload_id="w-1")
+        build(train1(framework=None), workload_id="w-1")
+    with pytest.raises(CannotBuild):
+        build(train1(), workload_id="w-1", job_kind="kubeflow.org/v1/PaddleJob")
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.workloads.submissions import ANY_SPEC, SMALL_FRACTION, one_pod, train1
 from workloads import specs
 from workloads.specs import (
+    S3,
     Access,
     BadSpec,
     BadWords,
@@ -23,10 +24,14 @@ from workloads.specs import (
     Environment,
     Extended,
     Framework,
+    Git,
+    GitAccess,
     Gpus,
     HostPath,
     Lifecycle,
     MasterChanges,
+    Mpi,
+    NewClaim,
     Nfs,
     Pair,
     Preemptibility,
@@ -38,11 +43,13 @@ from workloads.specs import (
     Spec,
     Toleration,
     TolerationOperator,
+    Topology,
     Variable,
     problems,
 )
 
 IMAGE = Environment("x")
+CODE = "https://git.example.com/team/code.git"
 
 
 def setup(**changes: Any) -> Spec:
@@ -123,7 +130,63 @@ def test_the_longest_name_leaves_room_for_what_operators_append() -> None:
 
 REFUSED = [
     (train1(framework=None), "framework", "must be chosen"),
-    (train1(framework=Framework.MPI), "framework", "MPI cannot be launched with this version of Muster yet; PyTorch can."),
+    (train1(framework=Framework.JAX), "configuration", "must be Workers only for JAX: its workers are all alike"),
+    (
+        train1(framework=Framework.XGBOOST, configuration=Configuration.WORKERS_ONLY),
+        "configuration",
+        "must be Workers & master for XGBoost: it cannot do without a master",
+    ),
+    (train1(parameter_servers=1), "parameter_servers", "is for TensorFlow"),
+    (train1(framework=Framework.TENSORFLOW, parameter_servers=-1), "parameter_servers", "from 0 to 10,000"),
+    (train1(framework=Framework.TENSORFLOW, elastic=Elastic(1, 3)), "elastic", "is for distributed PyTorch workloads"),
+    (train1(elastic=Elastic(1, 3, -1)), "elastic.max_restarts", "from 0 to 100,000"),
+    (
+        train1(elastic=Elastic(1, 3), setup=Setup(Environment("x", variables=(Variable("PET_MAX_RESTARTS", "3"),)))),
+        "setup.environment.variables.0.name",
+        "is set by the training operator",
+    ),
+    (train1(mpi=Mpi(slots=2)), "mpi", "is for MPI"),
+    (one_pod(mpi=Mpi(slots=2)), "mpi", "is for MPI"),
+    (train1(framework=Framework.MPI, mpi=Mpi(slots=0)), "mpi.slots", "from 1 to 1,000"),
+    (train1(framework=Framework.MPI, mpi=Mpi(ssh_path="keys")), "mpi.ssh_path", "must start with /"),
+    (
+        train1(framework=Framework.MPI, lifecycle=Lifecycle(restart_policy=RestartPolicy.EXIT_CODE)),
+        "lifecycle.restart_policy",
+        "must be OnFailure or Never for MPI",
+    ),
+    (one_pod(setup=Setup(IMAGE, topology=Topology("rack"))), "setup.topology", "several pods at once"),
+    (setup(node_pools=("a", "a")), "setup.node_pools.1", "must be given once only"),
+    (setup(node_pools=("",)), "setup.node_pools.0", "must be given"),
+    (setup(topology=Topology("a b")), "setup.topology.key", "letters"),
+    (setup(volumes=(Git(path="/src", repository=""),)), "setup.volumes.0.repository", "must be given"),
+    (setup(volumes=(Git(path="/src", repository="code.git"),)), "setup.volumes.0.repository", "must be a URL such as"),
+    (setup(volumes=(Git(path="/src", repository="https://x.example/a?token=t"),)), "setup.volumes.0.repository", "a query or a fragment"),
+    (setup(volumes=(Git(path="/src", repository="ssh://-oProxyCommand=x/a"),)), "setup.volumes.0.repository", "begin with a dash"),
+    (setup(volumes=(Git(path="/src", repository="ann@x.example:--upload-pack=x"),)), "setup.volumes.0.repository", "must be a URL such as"),
+    (setup(volumes=(Git(path="/src", repository="https://ann:pass@x.example/a"),)), "setup.volumes.0.repository", "put them into a Secret"),
+    (
+        setup(volumes=(Git(path="/src", repository=CODE, branch="--upload-pack=x"),)),
+        "setup.volumes.0.branch",
+        "a branch, a tag or a commit",
+    ),
+    (setup(volumes=(Git(path="/src", repository=CODE, secret="s"),)), "setup.volumes.0.secret", "a password or an SSH key"),
+    (
+        setup(volumes=(Git(path="/src", repository=CODE, secret="s", credential=GitAccess.SSH_KEY),)),
+        "setup.volumes.0.repository",
+        "must be an SSH address",
+    ),
+    (setup(volumes=(S3(path="/d", bucket="A"),)), "setup.volumes.0.bucket", "3 to 63 lower-case"),
+    (setup(volumes=(S3(path="/d", bucket="data", url="s3://x"),)), "setup.volumes.0.url", "must be a URL such as"),
+    (setup(volumes=(S3(path="/d", bucket="data", url="https://k:s@x.example"),)), "setup.volumes.0.url", "without user, password"),
+    (setup(volumes=(S3(path="/d", bucket="data", prefix="../x"),)), "setup.volumes.0.prefix", "must not have .."),
+    (setup(volumes=(S3(path="/d", bucket="data", access=Access.READ_WRITE),)), "setup.volumes.0.access", "must be read-only"),
+    (setup(volumes=(NewClaim(path="/d", size=""),)), "setup.volumes.0.size", "must be given"),
+    (setup(volumes=(NewClaim(path="/d", size="1Gi", modes=()),)), "setup.volumes.0.modes", "at least one"),
+    (
+        setup(volumes=(NewClaim(path="/d", size="1Gi", ephemeral=True, access=Access.RANK_0_WRITES),)),
+        "setup.volumes.0.access",
+        "each pod has one of its own",
+    ),
     (train1(workers=0), "workers", "The number of workers must be a whole number from 1 to 10,000."),
     (train1(workers=10_001), "workers", "10,000"),
     (train1(namespace="a.b"), "namespace", "no dots"),
@@ -214,7 +277,13 @@ def test_what_is_wrong_is_said_in_words_with_its_field(spec: Spec, field: str, w
 def test_rank_0_writes_needs_a_master_or_a_single_pod() -> None:
     shared = Setup(IMAGE, volumes=(EmptyDir(path="/a", access=Access.RANK_0_WRITES),))
     assert problems(train1(setup=shared)) == problems(one_pod(setup=shared)) == ()
-    assert "rank 0 only" in of("setup.volumes.0.access", train1(setup=shared, configuration=Configuration.WORKERS_ONLY))[0]
+    alike = train1(setup=shared, configuration=Configuration.WORKERS_ONLY)
+    # Of workers alone the first gets a template of its own where the framework has a second kind of pod.
+    assert problems(alike) == problems(replace(alike, framework=Framework.TENSORFLOW)) == ()
+    for spec in (replace(alike, framework=Framework.JAX), replace(alike, elastic=Elastic(1, 3))):
+        assert "cannot be for rank 0 only without a master" in of("setup.volumes.0.access", spec)[0]
+    mpi = train1(setup=shared, framework=Framework.MPI)
+    assert "whose ranks all run in the workers" in of("setup.volumes.0.access", mpi)[0]
 
 
 def test_the_master_is_set_up_as_the_workers_but_for_what_is_changed() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.workloads.objects import Object, batch, condition, ended, group, pod, pytorch, queued, starting
+from tests.workloads.objects import Object, batch, between, condition, ended, group, pod, pytorch, queued, starting, training
 from workloads import states
 from workloads.observed import ranked, view
 from workloads.states import Derived, Status, derive, may_move
@@ -112,6 +112,43 @@ def test_the_status_of_a_batch_job(job: Object, pods: list[Object], before: Stat
     assert derive(job, pods, before=before).status == after
 
 
+LAUNCHER = {"training.kubeflow.org/job-role": "launcher"}
+NODE = {"jobset.sigs.k8s.io/replicatedjob-name": "node", "batch.kubernetes.io/job-completion-index": "0"}
+MPI = {"Launcher": 1, "Worker": 2}
+WORKERS = [pod("worker", 0), pod("worker", 1)]
+
+OTHERS = [
+    ("MPIJob", MPI, [CREATED], [between(pod(), labels=LAUNCHER), *WORKERS], Status.PENDING, Status.RUNNING),
+    ("MPIJob", MPI, [CREATED], [between(pod(), labels=LAUNCHER, attempt="0"), *WORKERS], Status.RUNNING, Status.DEGRADED),
+    ("MPIJob", MPI, [CREATED], [between(pod(), labels=LAUNCHER, job="other-launcher"), *WORKERS], Status.RUNNING, Status.DEGRADED),
+    ("MPIJob", MPI, [CREATED, RUNNING], [between(ended(), labels=LAUNCHER), *WORKERS], Status.RUNNING, Status.RUNNING),
+    ("MPIJob", MPI, [CREATED, NOT_RUNNING, SUCCEEDED], WORKERS, Status.RUNNING, Status.COMPLETED),
+    ("TFJob", {"Chief": 1, "PS": 1}, [CREATED, RUNNING], [pod("chief"), pod("ps")], Status.PENDING, Status.RUNNING),
+    ("TFJob", {"Chief": 1, "PS": 1}, [CREATED, RUNNING], [pod("chief"), queued("ps")], Status.PENDING, Status.PENDING),
+    ("JAXJob", {"Worker": 2}, [CREATED], WORKERS, Status.PENDING, Status.RUNNING),
+    ("TrainJob", {"nodes": 1}, [], [between(pod(), labels=NODE, job="train1-node-0")], Status.PENDING, Status.RUNNING),
+    ("TrainJob", {"nodes": 2}, [], [between(pod(), labels=NODE, job="train1-node-0")], Status.RUNNING, Status.DEGRADED),
+    ("TrainJob", {"nodes": 1}, [condition("Complete")], [], Status.RUNNING, Status.COMPLETED),
+    ("TrainJob", {"nodes": 1}, [condition("Failed")], [], Status.RUNNING, Status.FAILED),
+]
+
+
+@pytest.mark.parametrize(("kind", "replicas", "conditions", "pods", "before", "after"), OTHERS, ids=range(len(OTHERS)))
+def test_the_status_of_other_training_jobs(
+    kind: str, replicas: dict[str, int], conditions: list[Object], pods: list[Object], before: Status, after: Status
+) -> None:
+    assert derive(training(kind, replicas, *conditions), pods, before=before).status == after
+
+
+def test_roles_and_ranks_of_other_frameworks() -> None:
+    chief = [view(pod(role, index)) for role, index in (("chief", 0), ("worker", 0), ("worker", 1), ("ps", 0))]
+    assert [(rank, each.title) for rank, each in ranked(chief)] == [(0, "the chief"), (1, "worker 0"), (2, "worker 1"), (None, "ps 0")]
+    mpi = [view(between(pod(), labels=LAUNCHER)), view(pod("worker", 0)), view(pod("worker", 1))]
+    assert [(rank, each.title) for rank, each in ranked(mpi)] == [(0, "worker 0"), (1, "worker 1"), (None, "the launcher")]
+    (node,) = ranked([view(between(pod(), labels=NODE, job="train1-node-0"))])
+    assert (node[0], node[1].title) == (0, "worker 0")
+
+
 def test_running_pods_are_those_that_are_ready() -> None:
     told = derive(pytorch(CREATED, RUNNING), [pod("master"), *PLACED[1:]], before=Status.PENDING)
     assert (told.running, told.requested) == (1, 3)
@@ -149,6 +186,8 @@ def test_an_elastic_job_is_degraded_while_workers_above_its_minimum_are_missing(
     assert (told.status, told.reason) == (Status.DEGRADED, "2 of 3 pods are up; it runs with 2 or more.")
     assert derive(job, [*two, pod("worker", 2)], before=told.status).status == Status.RUNNING
     assert derive(job, [two[0], queued("worker", 1), queued("worker", 2)], before=Status.PENDING).status == Status.PENDING
+    led = pytorch(CREATED, RUNNING, workers=3, elasticPolicy={"minReplicas": 3})
+    assert derive(led, [pod("master"), *two, queued("worker", 2)], before=Status.PENDING).status == Status.DEGRADED
 
 
 def test_a_job_that_is_not_there_means_what_was_asked_before() -> None:

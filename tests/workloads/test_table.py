@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from projects.models import User
 from tests.cast import Cast
-from tests.workloads.table_rows import NOON, a_workload, touched
+from tests.workloads.table_rows import NOON, a_pod, a_workload, touched
 from workloads.models import Position, Workload
 from workloads.views import rendering
 
@@ -62,6 +62,15 @@ def test_a_row_tells_what_runs_and_how(cast: Cast) -> None:
     page = html(as_(cast.vera))
     for told in ("train1", "Distributed", "PyTorch", "Running", "team-a", "bob", "Yes", "1/3", "0.3", "0.1", "1 min 15 s"):
         assert f">{told}<" in page or told in page, told
+
+
+def test_frameworks_and_roles_are_called_by_their_names(cast: Cast) -> None:
+    workload = a_workload(cast.team_a, framework="TF")
+    for role, rank in (("chief", 0), ("worker", 1), ("ps", None)):
+        a_pod(workload, role, rank=rank)
+    assert '<span class="wl-quiet">TensorFlow</span>' in html(as_(cast.bob))
+    pods = as_(cast.bob).get(f"/workloads/{workload.pk}/pods").content.decode()
+    assert re.findall(r'<td class="c-role">([^<]*)</td>', pods) == ["Chief", "Worker 0", "Parameter server 0"]
 
 
 def test_the_pods_cell_tells_after_the_end_how_they_ended(cast: Cast) -> None:
@@ -200,7 +209,8 @@ def test_a_page_takes_as_many_queries_with_fifty_rows_as_with_five(cast: Cast, s
         assert "COUNT(" not in sql
         assert "OFFSET" not in sql
         assert '"workloads_workload"."spec"' not in sql
-    assert counts == [10, 10]
+    # Three of them say why a viewer cannot launch, and who can help.
+    assert counts == [13, 13]
 
 
 def test_a_row_is_made_once_for_each_change_and_for_all_viewers(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,3 +49,8 @@ def test_csv_shows_nothing_of_other_projects_and_runs_no_formula(cast: Cast) -> 
     a_workload(cast.team_a, reason="=HYPERLINK(1)")
     assert exported(cast.mallory) == []
     assert exported(cast.vera)[0]["Reason"] == "'=HYPERLINK(1)"
+
+
+def test_a_framework_is_called_as_on_the_page(cast: Cast) -> None:
+    a_workload(cast.team_a, framework="TF")
+    assert [row["Framework"] for row in exported(cast.bob)] == ["TensorFlow"]

@@ -9,7 +9,7 @@ import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from django.test import AsyncClient
 
-from projects.models import Membership, User
+from projects.models import AccessRule, User
 from tests.cast import Cast, make_cast
 from tests.workloads.table_rows import a_workload, touched
 from workloads.views import feeds as feeds_module
@@ -155,7 +155,7 @@ def test_a_stream_ends_when_somebody_signs_out_or_loses_a_right(cast: Cast, monk
             await page.client.alogout()
             assert (await page.told())["event"] == "end"
         async with Stream(cast.bob, "/workloads/live") as page:
-            await Membership.objects.filter(user=cast.bob).adelete()
+            await AccessRule.objects.filter(user=cast.bob).adelete()
             assert (await page.told())["event"] == "end"
 
     run(scene)

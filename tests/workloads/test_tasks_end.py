@@ -1,17 +1,19 @@
 """Out of the cluster again: stopped, deleted, tidied up."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from clusters.kube import calls
-from clusters.kube.resources import JOBS, PODS
+from clusters.kube.resources import JOBS, PERSISTENTVOLUMECLAIMS, PODS
 from tests.cast import Cast
 from tests.conformance.api import eventually
 from tests.workloads.acting import QUICK, Acting
 from workloads import journal, logbook, manifests, tasks
 from workloads.models import Pod, Workload
-from workloads.specs import CleanPodPolicy, Lifecycle
+from workloads.specs import CleanPodPolicy, Environment, Lifecycle, NewClaim, Setup
 from workloads.states import Status
 
 Object = dict[str, Any]
@@ -63,6 +65,25 @@ def test_a_stopped_workload_runs_again(acting: Acting) -> None:
     acting.repeat(tasks.stop, workload, lambda: is_stopped(workload))
     journal.asked_to_run(workload.pk, None)
     assert running(acting, workload).attempt == 2
+
+
+def test_a_new_claim_lasts_as_long_as_its_workload(acting: Acting) -> None:
+    write = ("sh", "-c", "cat /data/kept 2>/dev/null; echo was here >> /data/kept; exec sleep 600")
+    setup = Setup(Environment("any", command=write), volumes=(NewClaim(path="/data", size="1Gi"),))
+    workload = running(acting, acting.submit(setup=setup))
+    (claim,) = acting.objects(workload, PERSISTENTVOLUMECLAIMS)
+    assert claim["metadata"]["name"] == "train1-data-1"
+    journal.asked_to_stop(workload.pk, None)
+    acting.repeat(tasks.stop, workload, lambda: is_stopped(workload))
+    assert [each["metadata"]["uid"] for each in acting.objects(workload, PERSISTENTVOLUMECLAIMS)] == [claim["metadata"]["uid"]]
+    journal.asked_to_run(workload.pk, None)
+    running(acting, workload)
+    (pod,) = acting.pods(workload)
+    name = pod["metadata"]["name"]
+    eventually(lambda: b"was here" in b"".join(calls.log(acting.client, acting.project.namespace, name)))
+    journal.asked_to_delete(workload.pk, None)
+    acting.repeat(tasks.remove, workload, lambda: workload.released_at)
+    assert acting.objects(workload, PERSISTENTVOLUMECLAIMS) == []
 
 
 def test_a_stop_that_comes_late_leaves_the_new_attempt_alone(acting: Acting) -> None:
@@ -150,3 +171,26 @@ def test_under_another_policy_finished_pods_stay(acting: Acting) -> None:
     acting.logs_are_kept(workload)
     tasks.tidy(str(workload.pk))
     assert [pod for pod in acting.objects(workload, PODS) if "deletionTimestamp" not in pod["metadata"]]
+
+
+@pytest.mark.parametrize(
+    ("status", "minutes", "policy", "goes"),
+    [
+        (Status.FAILED, 0, None, True),
+        (Status.COMPLETED, 0, None, False),
+        (Status.COMPLETED, 6, None, True),
+        (Status.FAILED, 6, CleanPodPolicy.NONE, False),
+        (Status.RUNNING, 6, None, False),
+    ],
+)
+def test_what_runs_on_after_the_end_is_removed(
+    acting: Acting, status: Status, minutes: int, policy: CleanPodPolicy | None, goes: bool
+) -> None:
+    workload = running(acting, acting.submit(lifecycle=Lifecycle(clean_pod_policy=policy)))
+    calls.delete(acting.client, JOBS, "train1", namespace=acting.project.namespace, propagation="Orphan")
+    Workload.objects.filter(pk=workload.pk).update(status=status, ended_at=timezone.now() - timedelta(minutes=minutes))
+    tasks.tidy(str(workload.pk))
+    if goes:
+        eventually(lambda: acting.pods(workload) == [])
+    else:
+        assert [pod for pod in acting.objects(workload, PODS) if "deletionTimestamp" not in pod["metadata"]]

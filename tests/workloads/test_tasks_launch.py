@@ -179,7 +179,7 @@ def test_without_the_operator_it_is_refused_with_what_is_missing(cast: Cast) -> 
         cast.cluster.save()
         workload = launched(acting.submit_distributed())
     assert workload.status == Status.FAILED
-    assert "does not know objects of kind PyTorchJob" in workload.reason
+    assert "does not serve PyTorchJob objects" in workload.reason
 
 
 def test_a_cluster_that_asks_for_patience_gets_it(cast: Cast) -> None:

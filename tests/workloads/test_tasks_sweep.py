@@ -144,6 +144,16 @@ def test_the_poll_asks_for_finished_pods_to_be_removed_where_that_is_wanted(acti
     assert {each for each in asked if each[0] == "tidy"} == {("tidy", str(wanted.pk))}
 
 
+def test_the_poll_asks_for_pods_that_run_on_after_a_failure_to_be_removed(acting: Acting, asked: Asked) -> None:
+    left, fine = (acting.submit_distributed(name) for name in ("left", "fine"))
+    for workload in (left, fine):
+        tasks.launch(str(workload.pk))
+        acting.until(workload, Status.RUNNING)
+    set_(left, status=Status.FAILED, ended_at=past())
+    acting.poll()
+    assert {each for each in asked if each[0] == "tidy"} == {("tidy", str(left.pk))}
+
+
 def test_a_job_deleted_behind_our_back_is_noticed_by_poll_and_by_looking(acting: Acting) -> None:
     looks = {"polled": acting.poll, "looked": None}
     for name, look in looks.items():

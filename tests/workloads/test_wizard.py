@@ -42,12 +42,6 @@ def test_the_project_used_last_stands_preselected(cast: Cast) -> None:
     assert f'<option value="{cast.team_b.pk}" selected>' in Walk(cast, "alice").text
 
 
-def test_frameworks_to_come_are_shown_with_the_reason(cast: Cast) -> None:
-    text = Walk(cast).text
-    assert "JAX cannot be launched with this version of Muster yet" in text
-    assert re.search(r'name="framework" value="TF"[^>]* disabled', text)
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -94,6 +88,10 @@ def test_a_name_taken_meanwhile_opens_the_first_step(cast: Cast) -> None:
         ({"command": "sh -c 'x"}, "id_command", "must have matching quotes"),
         ({"min_workers": "3"}, "id_min_workers", "must be from 1 to the number of workers"),
         ({"max_workers": "1"}, "id_max_workers", "must be from the number of workers"),
+        ({"max_restarts": "3"}, "id_max_restarts", "is for elastic workloads"),
+        ({"node_pools": "fast fast"}, "id_node_pools", "must be given once only"),
+        ({"node_pools": "default"}, "id_node_pools", "Name no pool"),
+        ({"topology_required": "required"}, "id_topology_key", "must be given"),
         ({"backoff_limit": "101"}, "id_backoff_limit", "from 0 to 100"),
         ({"grace_seconds": "301"}, "id_grace_seconds", "at most 300 seconds"),
         ({"compute_choice": "custom", "cpu_request": "100MB"}, "id_cpu_request", "without the B"),
@@ -101,6 +99,24 @@ def test_a_name_taken_meanwhile_opens_the_first_step(cast: Cast) -> None:
         ({"compute_choice": "custom", "gpu_share": "portion", "gpu_percent": "101"}, "id_gpu_percent", "at most 100"),
         ({"variables__0__name": "RANK", "variables__0__value": "1"}, "id_variables-0-name", "is set by the training operator"),
         ({"volumes__4__path": "relative", "volumes__4__name": "data"}, "id_volumes-4-path", "must start with /"),
+        ({"volumes__0__kind": "newPvc", "volumes__0__path": "/a"}, "id_volumes-0-size", "must be given"),
+        ({"volumes__0__kind": "git", "volumes__0__path": "/a"}, "id_volumes-0-repository", "must be given"),
+        (
+            {"volumes__0__kind": "git", "volumes__0__repository": "https://user:secret@x/y"},
+            "id_volumes-0-repository",
+            "must not hold a user or a password",
+        ),
+        ({"volumes__0__kind": "s3", "volumes__0__bucket": "B"}, "id_volumes-0-bucket", "must be 3 to 63"),
+        (
+            {
+                "volumes__0__kind": "newPvc",
+                "volumes__0__size": "1Gi",
+                "volumes__0__lifetime": "ephemeral",
+                "volumes__0__access": "rank-0-writes",
+            },
+            "id_volumes-0-access",
+            "each pod has one of its own",
+        ),
         ({"labels__0__key": "muster.dev/x"}, "id_labels-0-key", "is set by Muster"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from environments.models import ComputeResource, Environment
+from environments.models import ComputeResource, DataSource, Environment, Template
 from tests.cast import Cast
 from tests.workloads.wizarding import Walk
 
@@ -21,7 +21,7 @@ def at(walk: Walk, kind: str) -> str:
 def test_the_new_environment_is_chosen_and_nothing_typed_is_lost(cast: Cast) -> None:
     walk = Walk(cast).started().send(go="environment", workers="7", working_dir="/typed")
     assert walk.step == "environment"
-    given = {"name": "pytorch-dt", "image": "team/dt", "scope": str(cast.team_a.pk)}
+    given = {"name": "pytorch-dt", "image": "team/dt", "scope": f"project:{cast.team_a.pk}"}
     walk.page = walk.client.post(at(walk, "environment"), given, follow=True)
     made = Environment.objects.get(name="pytorch-dt")
     assert (made.project, made.created_by, made.architecture, made.framework) == (cast.team_a, cast.bob, "Distributed", "PyTorch")
@@ -36,7 +36,7 @@ def test_in_place_only_the_cards_are_drawn_anew(cast: Cast) -> None:
     dialog = walk.client.get(at(walk, "environment"), headers=HTMX)
     assert "CREATE ENVIRONMENT" in dialog.content.decode()
     assert "<html" not in dialog.content.decode()
-    given = {"name": "pytorch-dt", "image": "team/dt", "scope": str(cast.team_a.pk)}
+    given = {"name": "pytorch-dt", "image": "team/dt", "scope": f"project:{cast.team_a.pk}"}
     answer = walk.client.post(at(walk, "environment"), given, headers=HTMX)
     assert answer.status_code == 200
     assert (answer["HX-Retarget"], answer["HX-Reswap"]) == ("#environment-choice", "outerHTML")
@@ -46,7 +46,7 @@ def test_in_place_only_the_cards_are_drawn_anew(cast: Cast) -> None:
 
 def test_a_new_compute_resource_is_chosen(cast: Cast) -> None:
     walk = Walk(cast).started()
-    given = {"name": "fifth", "gpu_devices": "1", "gpu_share": "portion", "gpu_percent": "20", "scope": str(cast.team_a.pk)}
+    given = {"name": "fifth", "gpu_devices": "1", "gpu_share": "portion", "gpu_percent": "20", "scope": f"project:{cast.team_a.pk}"}
     walk.client.post(at(walk, "compute"), given)
     made = ComputeResource.objects.get(name="fifth")
     assert str(made.gpu_portion) == "0.200"
@@ -60,13 +60,13 @@ def test_a_new_compute_resource_is_chosen(cast: Cast) -> None:
         ({"image": ""}, "image", "The image must be given"),
         ({"image": "No Image"}, "image", "must be an image name"),
         ({"command": "'"}, "command", "must have matching quotes"),
-        ({"scope": "everybody"}, "scope", "Choose who can use it"),
+        ({"scope": "tenant"}, "scope", "Choose who can use it"),
         ({"variables-0-name": "9", "variables-0-value": "x"}, "variables-0-name", "must start with a letter"),
     ],
 )
 def test_its_errors_stand_beside_their_fields(cast: Cast, changes: dict[str, str], field: str, words: str) -> None:
     walk = Walk(cast).started()
-    given = {"name": "mine", "image": "team/x", "scope": str(cast.team_a.pk)}
+    given = {"name": "mine", "image": "team/x", "scope": f"project:{cast.team_a.pk}"}
     answer = walk.client.post(at(walk, "environment"), given | changes, headers=HTMX)
     assert answer.status_code == 422
     assert re.search(rf'id="(asset|id)_{field}_error">.*{words}', answer.content.decode())
@@ -76,9 +76,9 @@ def test_its_errors_stand_beside_their_fields(cast: Cast, changes: dict[str, str
 def test_a_name_that_is_there_is_refused_beside_it(cast: Cast) -> None:
     Environment.objects.create(name="mine", image="x", project=cast.team_a)
     walk = Walk(cast).started()
-    answer = walk.client.post(at(walk, "environment"), {"name": "mine", "image": "x", "scope": str(cast.team_a.pk)})
+    answer = walk.client.post(at(walk, "environment"), {"name": "mine", "image": "x", "scope": f"project:{cast.team_a.pk}"})
     assert answer.status_code == 422
-    assert "There is one called mine for project team-a already" in answer.content.decode()
+    assert "There is one called mine already: Project team-a." in answer.content.decode()
 
 
 def test_environments_of_another_architecture_are_not_offered(cast: Cast) -> None:
@@ -101,5 +101,8 @@ def test_the_setup_page_asks_as_much_with_200_assets(cast: Cast) -> None:
         names = [f"asset-{number}-{each}" for each in range(200)]
         Environment.objects.bulk_create(Environment(name=name, image="x", framework="PyTorch", project=cast.team_a) for name in names)
         ComputeResource.objects.bulk_create(ComputeResource(name=name, project=cast.team_a) for name in names)
+        of_nfs = {"kind": "nfs", "origin": {"server": "x", "export": "/x"}, "path": "/x", "project": cast.team_a}
+        DataSource.objects.bulk_create(DataSource(name=name, **of_nfs) for name in names)
+        Template.objects.bulk_create(Template(name=name, project=cast.team_a) for name in names)
     assert "asset-0-199" in walk.text
-    assert counts[0] == counts[1] <= 12
+    assert counts[0] == counts[1] <= 16

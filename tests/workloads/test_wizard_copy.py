@@ -3,13 +3,31 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
+from tests.api.test_reading import body_of
 from tests.cast import Cast, a_spec
+from tests.workloads.submissions import ANY_SPEC, one_pod
 from tests.workloads.test_wizard_forms import SETUPS
 from tests.workloads.wizarding import Walk, key_of
 from workloads import actions
+from workloads.forms.copying import draft_of
+from workloads.forms.filling import Filling, Step
 from workloads.models import Workload
-from workloads.specs import Architecture, Compute, Elastic, Environment, Gpus, Lifecycle, MasterChanges, Priority, Setup, Spec, from_json
+from workloads.specs import (
+    Architecture,
+    Compute,
+    Elastic,
+    Environment,
+    Gpus,
+    Lifecycle,
+    MasterChanges,
+    Preemptibility,
+    Priority,
+    Setup,
+    Spec,
+    from_json,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -42,6 +60,25 @@ def test_a_copy_has_the_masters_changes_and_the_rest(cast: Cast) -> None:
     assert (found.lifecycle.priority, found.lifecycle.backoff_limit) == (Priority.HIGH, 3)
 
 
+@given(ANY_SPEC)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_draft_of_any_spec_asks_for_the_same(cast: Cast, spec: Spec) -> None:
+    chosen = replace(
+        spec.lifecycle,
+        # The form always says whether, and lets nobody wait longer.
+        preemptibility=Preemptibility.PREEMPTIBLE if spec.is_preemptible else Preemptibility.NON_PREEMPTIBLE,
+        grace_seconds=None if spec.lifecycle.grace_seconds is None else spec.lifecycle.grace_seconds % 301,
+    )
+    here = {"project": "team-a", "namespace": cast.team_a.namespace, "queue": "team-a"}
+    spec = replace(spec, **here, lifecycle=chosen)
+    filling = Filling(draft_of(spec, project=cast.team_a, name=spec.name), cast.bob)
+    assert filling.first_wrong(Step.REVIEW) is None
+    found = filling.spec()
+    assert body_of(replace(found, master=spec.master)) == body_of(spec)
+    masters = [replace(one_pod(), setup=each.master_setup) for each in (found, spec)]
+    assert body_of(masters[0]) == body_of(masters[1])
+
+
 def test_a_copy_of_non_preemptible_work_stays_so(cast: Cast) -> None:
     spec = a_spec(cast.team_a, lifecycle=Lifecycle(priority=Priority.HIGH))
     assert not spec.is_preemptible
@@ -70,7 +107,7 @@ def test_own_values_are_kept_where_no_asset_has_them(cast: Cast) -> None:
 
 
 def test_a_viewer_of_the_project_copies_into_their_own(cast: Cast) -> None:
-    cast.mallory.memberships.create(project=cast.team_a, role="viewer")
+    cast.mallory.access_rules.create(project=cast.team_a, role="viewer")
     workload = actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
     typed = Walk(cast, "mallory", query=f"?copy={workload.pk}").draft.data["start"]
     assert (typed["project"], typed["name"]) == ([str(cast.team_b.pk)], ["train1"])

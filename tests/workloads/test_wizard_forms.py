@@ -9,20 +9,27 @@ import pytest
 from console.typed import Typed
 from environments.models import ComputeResource
 from environments.models import Environment as Asset
+from workloads.forms.counts import SPECIAL
 from workloads.forms.pods import typed_setup
 from workloads.forms.setup import CUSTOM, SetupForm, defaults
 from workloads.specs import (
+    S3,
     Access,
     Claim,
+    ClaimAccess,
     Compute,
     ConfigMap,
     Elastic,
     EmptyDir,
     Environment,
     Extended,
+    Framework,
+    Git,
+    GitAccess,
     Gpus,
     HostPath,
     Lifecycle,
+    NewClaim,
     Nfs,
     Pair,
     Preemptibility,
@@ -37,6 +44,7 @@ from workloads.specs import (
     Toleration,
     TolerationEffect,
     TolerationOperator,
+    Topology,
     Variable,
 )
 
@@ -72,6 +80,21 @@ SETUPS = {
             EmptyDir(path="/tmp/x", memory=True, size="1Gi"),
         ),
     ),
+    "new claims": Setup(
+        IMAGE,
+        volumes=(
+            NewClaim(path="/out", size="10Gi", modes=(ClaimAccess.ONE_NODE, ClaimAccess.MANY_WRITE), access=Access.RANK_0_WRITES),
+            NewClaim(path="/scratch", size="1Ti", storage_class="fast", ephemeral=True),
+        ),
+    ),
+    "fetched": Setup(
+        IMAGE,
+        volumes=(
+            Git(path="/code", repository="https://git.example.com/a/b.git", branch="main", access=Access.READ_ONLY),
+            Git(path="/x", repository="git@git.example.com:a/b.git", revision="v1", secret="key", credential=GitAccess.SSH_KEY),
+            S3(path="/data", bucket="images", prefix="train/a", url="https://s3.example.com", secret="keys"),
+        ),
+    ),
     "placement": Setup(
         IMAGE,
         tolerations=(
@@ -79,7 +102,9 @@ SETUPS = {
             Toleration(operator=TolerationOperator.EXISTS),
         ),
         node_type="a100",
-        annotations=(Pair("example.com/note", "two words"),),
+        node_pools=("fast", "slow"),
+        topology=Topology("topology.kubernetes.io/zone", required=True),
+        annotations=(Pair("example.com/note", " two words\nof two lines "),),
         labels=(Pair("team", "vision"),),
     ),
     "security": Setup(
@@ -89,7 +114,7 @@ SETUPS = {
 
 
 def form_of(typed: Typed, **more: Any) -> SetupForm:
-    given: dict[str, Any] = {"environments": [], "resources": [], "distributed": True}
+    given: dict[str, Any] = {"environments": [], "resources": [], "framework": Framework.PYTORCH}
     return SetupForm(typed, **(given | more))
 
 
@@ -108,6 +133,7 @@ def test_a_setup_survives_being_typed(name: str) -> None:
         ({"min_workers": "1", "max_workers": "8"}, Elastic(1, 8)),
         ({"min_workers": "1"}, Elastic(1, 4)),
         ({"max_workers": "8"}, Elastic(4, 8)),
+        ({"max_workers": "8", "max_restarts": "0"}, Elastic(4, 8, 0)),
     ],
 )
 def test_either_bound_makes_it_elastic(typed: Mapping[str, str], elastic: Elastic | None) -> None:
@@ -139,3 +165,27 @@ def test_blank_rows_count_for_nothing() -> None:
     typed: Typed = {"variables-3-source": ["custom"], "variables-7-name": ["A"], "tolerations-0-effect": ["Any"]}
     setup = form_of(defaults() | typed).setup
     assert (setup.environment.variables, setup.tolerations) == ((Variable("A"),), ())
+
+
+def test_a_new_claim_that_says_nothing_of_access_is_for_one_node() -> None:
+    typed: Typed = {"volumes-0-kind": ["newPvc"], "volumes-0-path": ["/out"], "volumes-0-size": ["1Gi"]}
+    assert form_of(defaults() | typed).setup.volumes == (NewClaim(path="/out", size="1Gi"),)
+
+
+def test_the_storage_classes_of_the_cluster_are_offered() -> None:
+    assert form_of(defaults(), storage_classes=["fast"]).storage_classes == ["fast"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "fields"),
+    [
+        (None, {"runs", "parallelism"}),
+        (Framework.PYTORCH, {"workers", "clean_pod_policy", "min_workers", "max_workers", "max_restarts"}),
+        (Framework.TENSORFLOW, {"workers", "clean_pod_policy", "parameter_servers"}),
+        (Framework.XGBOOST, {"workers", "clean_pod_policy"}),
+        (Framework.JAX, {"workers", "clean_pod_policy"}),
+        (Framework.MPI, {"workers", "clean_pod_policy", "slots", "launcher", "ssh_path"}),
+    ],
+)
+def test_each_kind_of_workload_has_its_own_fields(framework: Framework | None, fields: set[str]) -> None:
+    assert SPECIAL.intersection(form_of(defaults(), framework=framework).fields) == fields

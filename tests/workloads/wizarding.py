@@ -21,6 +21,7 @@ class _Form(HTMLParser):
         self.sent: Sent = {}
         self._inside = False
         self._template = 0
+        self._fieldsets: list[bool] = []
         self._select = ""
         self._option: str | None = None
         self._area: str | None = None
@@ -30,14 +31,18 @@ class _Form(HTMLParser):
         if tag == "form":
             self._inside = given.get("id") == "wizard"
         self._template += tag == "template"
-        if not self._inside or self._template or "disabled" in given:
+        if tag == "fieldset":
+            self._fieldsets.append("disabled" in given)
+        elif tag == "select":
+            self._select = ""
+        if not self._inside or self._template or "disabled" in given or any(self._fieldsets):
             return
         name = given.get("name") or ""
         if tag == "input" and name and (given.get("type") not in ("radio", "checkbox") or "checked" in given):
             self.sent.setdefault(name, []).append(given.get("value") or "" if "value" in given or given.get("type") != "checkbox" else "on")
         elif tag == "select":
             self._select, self._option = name, None
-        elif tag == "option" and (self._option is None or "selected" in given):
+        elif tag == "option" and self._select and (self._option is None or "selected" in given):
             self._option = given.get("value") or ""
         elif tag == "textarea":
             self._area = ""
@@ -45,6 +50,8 @@ class _Form(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self._template -= tag == "template"
+        if tag == "fieldset":
+            self._fieldsets.pop()
         if tag == "form":
             self._inside = False
         elif tag == "select" and self._select and self._inside and not self._template:

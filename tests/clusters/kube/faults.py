@@ -113,6 +113,7 @@ class FaultServer:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._connections.append(connection)
             self._start(self._serve, connection)
 

@@ -108,3 +108,27 @@ def test_a_kubeconfig_may_not_be_huge() -> None:
 def test_an_access_made_by_hand_is_checked_too() -> None:
     with pytest.raises(BadKubeconfig):
         Access("https://203.0.113.7", token="two words")
+
+
+def test_a_few_lines_do_not_become_millions() -> None:
+    levels = [f"a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 10)}]}}" for level in range(1, 12)]
+    assert "no YAML (line 2)" in refused("\n".join(["a0: &a0 {k: v}", *levels]))
+
+
+@pytest.mark.parametrize("value", ["!!int ''", "!!float ''", "!!bool x", "!!timestamp x", "!!binary é", "{<<: [a]}"])
+def test_a_tag_that_does_not_fit_is_no_yaml(value: str) -> None:
+    assert "no YAML" in refused(f"a: {value}")
+
+
+def test_an_address_may_not_be_huge() -> None:
+    assert "longer than 255" in refused(config(server=f"https://203.0.113.7/{'a' * 255}"))
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a" * 64, "é", "a..b", "x\ny", "*.example.com", "\ud800"])
+def test_the_name_in_a_certificate_must_be_one(name: str) -> None:
+    assert "tls-server-name" in refused(config(**{"tls-server-name": name}))
+
+
+@pytest.mark.parametrize("name", ["kubernetes.default.svc", "10.0.0.1", "fd00::1", "a_b.example.com"])
+def test_names_that_certificates_carry_are_taken(name: str) -> None:
+    assert from_kubeconfig(config(**{"tls-server-name": name})).server_name == name

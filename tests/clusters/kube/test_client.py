@@ -1,9 +1,11 @@
 """What a client does when the cluster, or the way to it, misbehaves."""
 
 import dataclasses
+import email.utils
 import socket
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -13,6 +15,7 @@ from clusters.kube.client import Client, Timeouts
 from clusters.kube.errors import Expired, Rejected, Unauthorized, Unavailable
 from clusters.kube.pace import Pace
 from clusters.kube.resources import PODS
+from clusters.kube.skew import Skew
 from clusters.kube.wire import Wire
 from tests.clusters.kube.faults import Exchange, FaultServer, listing, plain, refusal
 
@@ -263,6 +266,50 @@ def test_a_stop_ends_the_wait_for_a_turn(clock: Clock) -> None:
     stop.set()
     with pytest.raises(Unavailable, match="stopped"):
         pace.take(within=1_000, stop=stop)
+
+
+def test_whoever_can_wait_leaves_turns_to_the_others(clock: Clock) -> None:
+    pace, stop = Pace(rate=10, burst=4, clock=clock), threading.Event()
+    pace.take(leave=2)
+    pace.take(leave=2)
+    with pytest.raises(Unavailable, match="too many") as busy:
+        pace.take(within=0.05, leave=2)
+    assert busy.value.retry_after == pytest.approx(0.1)
+    assert [pace.reserve(10) for _ in range(3)] == pytest.approx([0, 0, 0.1])
+    stop.set()
+    with pytest.raises(Unavailable, match="stopped"):
+        pace.take(within=1_000, stop=stop, leave=2)
+    clock.now = 100.0
+    pace.take(leave=99)
+
+
+def test_the_patience_that_a_cluster_asks_for_is_had_and_no_burst_comes_after_it(clock: Clock) -> None:
+    pace = Pace(rate=10, burst=5, clock=clock)
+    pace.hold(30)
+    with pytest.raises(Unavailable, match="asked for patience") as held:
+        pace.reserve(10)
+    assert held.value.retry_after == pytest.approx(30)
+    clock.now = 25.0
+    assert [pace.reserve(10) for _ in range(3)] == pytest.approx([5.0, 5.1, 5.2])
+
+
+def test_no_cluster_silences_us_for_longer_than_two_minutes(clock: Clock) -> None:
+    pace = Pace(clock=clock)
+    pace.hold(3_600)
+    assert pace.reserve(1_000) == pytest.approx(120)
+
+
+def test_a_clock_that_is_off_is_told_from_answers_that_take_their_time() -> None:
+    now = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    skew = Skew(clock=now.timestamp)
+    told = {}
+    for seconds in (0, 40, 10_800, 10_830, 10_790, -7_200, 5):
+        skew.heard(email.utils.format_datetime(now + timedelta(seconds=seconds), usegmt=True))
+        told[seconds] = skew.ahead.total_seconds()
+    assert told == {0: 0, 40: 0, 10_800: 10_800, 10_830: 10_800, 10_790: 10_800, -7_200: -7_200, 5: 0}
+    for nonsense in ("", "yesterday", "Thu, 99 Foo 2026 00:00:00 GMT"):
+        skew.heard(nonsense)
+    assert not skew.ahead
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a%2fb", "A", "a" * 254, "a b", "a\nb", "ä"])

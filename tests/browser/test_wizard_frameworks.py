@@ -1,0 +1,125 @@
+"""The wizard's steps for each framework, and what its script does: cards that follow the cluster, rows that show what matters."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import SignIn, Site, axe, fits
+
+OTHER = """
+from clusters.capabilities import Capabilities
+from clusters.models import Cluster
+from projects.models import Project
+there, _ = Cluster.objects.get_or_create(name="there", defaults={"server": "https://127.0.0.1:2"})
+there.capabilities = Capabilities(served=frozenset({"kubeflow.org/v1/pytorchjobs"})).to_json()
+there.findings = {"storage_classes": [{"name": "fast-ssd", "provisioner": "x", "is_default": False}]}
+there.save()
+team = Project.objects.first()
+Project.objects.get_or_create(name="team-there", defaults=dict(department=team.department, cluster=there, namespace="there", queue="there"))
+"""
+FRAMEWORKS = {"PyTorch": "Master", "TensorFlow": "Chief", "XGBoost": "Master", "JAX": "", "MPI": "Launcher"}
+
+
+def started(page: Page, framework: str) -> None:
+    page.goto("/workloads/new")
+    page.get_by_label("Cluster").select_option(label="here")
+    page.get_by_role("radio", name="Distributed", exact=True).check()
+    page.get_by_role("radio", name=framework, exact=True).check()
+    page.get_by_label("Name").fill(f"of-{framework.lower()}")
+
+
+def on(page: Page, to: str) -> None:
+    page.get_by_role("button", name="CONTINUE", exact=True).click()
+    page.wait_for_url(f"**/{to}")
+
+
+def unfold(page: Page) -> None:
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+
+
+def look(page: Page) -> None:
+    """At all our widths and in both themes."""
+    fits(page)
+    axe(page)
+    page.set_viewport_size({"width": 360, "height": 800})
+    axe(page)
+    page.set_viewport_size({"width": 1280, "height": 800})
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_every_step_of_a_framework_is_accessible_and_fits(sign_in: SignIn, site: Site, framework: str) -> None:
+    site.server.python(OTHER)
+    page, leader = sign_in("alice"), FRAMEWORKS[framework]
+    started(page, framework)
+    expect(page.get_by_role("radio", name="Workers only")).to_be_visible(visible=framework in ("PyTorch", "TensorFlow"))
+    look(page)
+    on(page, "setup")
+    unfold(page)
+    page.locator("[name=environment_choice][value=custom]").check()
+    page.locator("[name=image]").fill("team/train")
+    page.locator("[name=compute_choice][value=custom]").check()
+    look(page)
+    on(page, "master" if leader else "review")
+    if leader:
+        expect(page.get_by_text(f"The {leader.lower()} has the workers' setup.")).to_be_visible()
+        for box in page.locator("[name=differs]").all():
+            box.check()
+        look(page)
+        for box in page.locator("[name=differs]").all():
+            box.uncheck()
+        on(page, "review")
+    expect(page.get_by_role("heading", name="What cluster here makes of it")).to_be_visible()
+    unfold(page)
+    look(page)
+
+
+def test_the_cards_follow_the_cluster_without_another_page(sign_in: SignIn, site: Site) -> None:
+    site.server.python(OTHER)
+    page = sign_in("alice")
+    started(page, "PyTorch")
+    page.evaluate("window.marked = true")
+    expect(page.get_by_role("radio", name="JAX")).to_be_enabled()
+    page.get_by_label("Cluster").select_option(label="there")
+    expect(page.get_by_role("radio", name="JAX")).to_be_disabled()
+    expect(page.get_by_text("The cluster does not serve JAXJob objects.")).to_be_visible()
+    expect(page.get_by_role("radio", name="PyTorch")).to_be_enabled()
+    page.get_by_label("Cluster").select_option(label="here")
+    expect(page.get_by_role("radio", name="JAX")).to_be_enabled()
+    expect(page.get_by_text("The cluster does not serve JAXJob objects.")).to_be_hidden()
+    assert page.evaluate("window.marked"), "the page was loaded again"
+
+
+def test_a_chosen_framework_stays_when_its_cluster_cannot_run_it(sign_in: SignIn, site: Site) -> None:
+    site.server.python(OTHER)
+    page = sign_in("alice")
+    started(page, "MPI")
+    page.get_by_label("Cluster").select_option(label="there")
+    expect(page.get_by_role("radio", name="MPI")).to_be_checked()
+    on(page, "start")
+    expect(page.locator("#framework_error")).to_contain_text("does not serve MPIJob objects")
+
+
+FIELDS = {
+    "New PVC": ("Size", "Storage class", "Kept", "Access"),
+    "Git repository": ("Repository", "Branch", "Revision", "Secret", "What the Secret has", "Access"),
+    "S3 bucket": ("Bucket", "Only below", "Address of the service", "Secret"),
+    "NFS": ("Server", "Path there", "Access"),
+}
+
+
+def test_a_volume_shows_the_fields_of_its_kind(sign_in: SignIn, site: Site) -> None:
+    site.server.python(OTHER)
+    page = sign_in("alice")
+    started(page, "PyTorch")
+    page.get_by_label("Cluster").select_option(label="there")
+    on(page, "setup")
+    page.get_by_role("button", name="Add volume").click()
+    row = page.locator("[data-row-of=volumes-0]")
+    every = {label for labels in FIELDS.values() for label in labels}
+    for kind, labels in FIELDS.items():
+        row.get_by_label("Type").select_option(label=kind)
+        shown = {label for label in every if row.locator("label:visible", has_text=label).filter(has_text=label).count()}
+        assert set(labels) <= shown, (kind, shown)
+        assert not (every - set(labels) - {"Secret"}) & shown, (kind, shown)
+        look(page)
+    row.get_by_label("Type").select_option(label="New PVC")
+    expect(page.locator("#storage-classes option")).to_have_attribute("value", "fast-ssd")

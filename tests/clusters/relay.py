@@ -1,0 +1,57 @@
+"""A cluster seen through a relay: every request is written down and passed on, but those that the test answers itself."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from clusters.models import Cluster
+from tests.cast import NOWHERE
+from tests.clusters.kube.faults import Exchange, FaultServer, Request, status
+from tests.conformance.api import Api
+
+Told = tuple[int, str]
+"""The code and the reason of a refusal."""
+
+
+class Relay(FaultServer):
+    """`refused` says which requests are answered with a refusal; None passes one on."""
+
+    def __init__(self, kubeconfig: Path, refused: Callable[[Request], Told | None] = lambda request: None) -> None:
+        super().__init__(self._pass)
+        self.refused = refused
+        self._api = Api.from_kubeconfig(kubeconfig)
+
+    def __exit__(self, *failure: object) -> None:
+        super().__exit__(*failure)
+        self._api.close()
+
+    def reached_by(self, cluster: Cluster) -> None:
+        """Let the cluster's row lead here."""
+        cluster.server = f"http://127.0.0.1:{self.port}"
+        cluster.kubeconfig = NOWHERE.replace("https://127.0.0.1:1", cluster.server)
+        cluster.save()
+
+    def asked(self, *methods: str) -> list[str]:
+        """What was asked by these methods, as "PATCH /api/v1/namespaces/x"; all of it where none is named."""
+        return [f"{each.method} {each.path}" for each in self.requests if not methods or each.method in methods]
+
+    def _pass(self, exchange: Exchange) -> None:
+        request = exchange.request
+        if told := self.refused(request):
+            if told[1] == "NotServed":
+                exchange.answer(404, b"404 page not found\n")
+            else:
+                exchange.answer(told[0], status(*told))
+            return
+        kind = request.headers.get("content-type", "application/json")
+        answer = self._api.request(request.method, request.path, request.body or None, content_type=kind, **request.query)
+        exchange.answer(answer.status, answer.body)
+
+
+def without_queues(request: Request) -> Told | None:
+    """A cluster on which KAI is not installed."""
+    return (404, "NotServed") if "/scheduling.run.ai/" in request.path else None
+
+
+def without_priorities(request: Request) -> Told | None:
+    """A user who may not make priority classes."""
+    return (403, "Forbidden") if "/priorityclasses" in request.path else None

@@ -1,0 +1,142 @@
+"""A cluster whose API answers whatever it likes: pages stay whole, what is kept stays small, and nothing is asked for ever."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from clusters import connections, nodes, probing, tasks, trying
+from clusters.kube import calls
+from clusters.kube.client import Client as Kube
+from clusters.kube.errors import Unavailable
+from clusters.kube.resources import CLUSTERTRAININGRUNTIMES, PRIORITYCLASSES, STORAGECLASSES, TRAINJOBS
+from clusters.models import Cluster, Node
+from tests.cast import Cast
+from tests.clusters.kube.faults import Exchange, FaultServer
+from tests.clusters.scripted import USUAL, Script, kubeconfig_of, named, serving
+from tests.clusters.test_heartbeat import a_node, a_pod, at, beat
+
+Object = dict[str, Any]
+NASTY = "<script>alert(1)</script>\x00'\"\u202e\n"
+HUGE = NASTY * 1000
+MOST_KEPT = 500_000
+"""Bytes of a cluster's row, and of a node's."""
+
+
+def a_nasty_node(name: str, since: str = "2026-11-01T10:00:00Z", gpus: Any = "99999999999999999999E") -> Object:
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": since, "message": HUGE, "reason": HUGE}
+    status = {
+        "conditions": [ready] * 1000,
+        "nodeInfo": {"kubeletVersion": HUGE, "osImage": NASTY},
+        "addresses": [{"type": "InternalIP", "address": HUGE}],
+        "capacity": {"nvidia.com/gpu": "9" * 400},
+        "allocatable": {"nvidia.com/gpu": gpus, "cpu": "-5", "memory": "1e99", "pods": "1e-99"},
+    }
+    node = a_node(name, **status)
+    labels = {NASTY: HUGE, "kai.scheduler/node-pool": NASTY, "nvidia.com/gpu.product": HUGE, "nvidia.com/gpu.memory": "1e-99"}
+    node["metadata"]["labels"] = labels | {f"node-role.kubernetes.io/{NASTY}{number}": "" for number in range(1000)}
+    node["spec"] = {"taints": [{"key": HUGE, "value": HUGE, "effect": HUGE}] * 1000}
+    return node
+
+
+def a_nasty_script(node: Object) -> Script:
+    asked = {"requests": {"cpu": "1e99", "memory": "1e99", "nvidia.com/gpu": "1e99"}}
+    pods = [a_pod(node["metadata"]["name"], asked, gpu_fraction="1e99", gpu_fraction_num_devices="1e99")] * 20
+    gvk = {"group": TRAINJOBS.group, "kind": "TrainJob", "version": TRAINJOBS.version}
+    spec: Object = {"properties": {f"{number}{NASTY}": {} for number in range(5000)}}
+    schemas = {"x": {"x-kubernetes-group-version-kind": [gvk], "properties": {"spec": spec}}}
+    runtime = {"metadata": {"name": HUGE, "labels": {"trainer.kubeflow.org/framework": HUGE}}, "spec": {"schedulerName": HUGE}}
+    lists = {
+        "nodes": [node],
+        "pods": pods,
+        "storageclasses": named([HUGE] * 1000, provisioner=HUGE),
+        "priorityclasses": named(f"{number}{HUGE}" for number in range(1000)),
+        "clustertrainingruntimes": [runtime] * 1000,
+    }
+    served = (*USUAL, STORAGECLASSES, PRIORITYCLASSES, TRAINJOBS, CLUSTERTRAININGRUNTIMES)
+    return Script(served=served, lists=lists, openapi={"components": {"schemas": schemas}}, version=HUGE, pod=HUGE)
+
+
+def asked_all(cast: Cast, script: Script) -> None:
+    """Everything that Muster asks a cluster by itself."""
+    with serving(script) as server:
+        beat(at(cast.cluster, server))
+        tasks.check(str(cast.cluster.pk))
+    connections.close_all()
+
+
+@pytest.mark.parametrize(
+    ("since", "gpus"),
+    [
+        ("9999-12-31T23:59:59-23:59", "1e99"),
+        ("0001-01-01T00:00:00+23:59", "NaN"),
+        ("2026-02-30T00:00:00Z", [1]),
+        ("\x00", {"a": True}),
+        (HUGE, None),
+    ],
+)
+def test_whatever_it_says_its_pages_show_it_escaped_and_small(live_cast: Cast, client: Client, since: str, gpus: Any) -> None:
+    asked_all(live_cast, a_nasty_script(a_nasty_node("n1", since, gpus)))
+    rows = [*Cluster.objects.filter(pk=live_cast.cluster.pk).values(), *Node.objects.values()]
+    assert len(rows) == 2
+    for row in rows:
+        text = json.dumps(row, default=str)
+        assert len(text) < MOST_KEPT
+        assert "\\u0000" not in text
+    client.force_login(live_cast.alice)
+    place = f"/clusters/{live_cast.cluster.pk}"
+    for page in ("/clusters", place, f"{place}/checks", f"{place}/nodes/n1"):
+        answer = client.get(page)
+        assert answer.status_code == 200
+        assert b"<script>alert" not in answer.content
+        assert len(answer.content) < 2 * MOST_KEPT
+
+
+@pytest.mark.parametrize("name", ["", "x\ny", "a/b", "..", "<b>\x00", "n" * 254, "\u202e", "a?b"])
+def test_what_no_node_can_be_called_is_no_node(live_cast: Cast, client: Client, name: str) -> None:
+    asked_all(live_cast, Script(lists={"nodes": [a_node(name), a_node("n1")]}))
+    assert [node.name for node in Node.objects.all()] == ["n1"]
+    client.force_login(live_cast.alice)
+    assert client.get(f"/clusters/{live_cast.cluster.pk}").status_code == 200
+
+
+@pytest.mark.parametrize("status", [[1], "up", {"allocatable": ["nvidia.com/gpu"]}, {"allocatable": {"nvidia.com/gpu": {}}}])
+def test_trying_it_is_not_upset_by_nodes_that_are_none(status: Any) -> None:
+    with serving(Script(lists={"nodes": [{"metadata": {"name": "n1"}, "status": status}]})) as server:
+        assert trying.tried("kubeconfig", kubeconfig_of(server)).trouble == ""
+
+
+def test_an_old_server_is_asked_for_no_version_that_is_not_used() -> None:
+    groups = [{"name": f"group{number}.example", "versions": [{"version": "v1"}]} for number in range(10_000)]
+    batch = {"name": "batch", "versions": [{"version": "v1"}] * 1000}
+
+    def old(exchange: Exchange) -> None:
+        answers: dict[str, Object] = {
+            "/api": {"kind": "APIVersions", "versions": ["v1"]},
+            "/apis": {"kind": "APIGroupList", "groups": [*groups, batch]},
+            "/apis/batch/v1": {"resources": [{"name": "jobs", "namespaced": True, "kind": "Job"}]},
+        }
+        exchange.answer(200, json.dumps(answers.get(exchange.request.path, {"resources": [], "metadata": {}, "items": []})).encode())
+
+    with FaultServer(old) as server, Kube(server.access) as client:
+        assert probing.probe(client).capabilities.served == {"batch/v1/jobs"}
+        asked = [request.path for request in server.requests]
+    assert len(asked) < 10
+    assert asked.count("/apis/batch/v1") == 1
+
+
+def test_a_list_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "PAGES", 7)
+
+    def endless(exchange: Exchange) -> None:
+        token = exchange.request.query.get("continue", "") + "x"
+        exchange.answer(200, json.dumps({"metadata": {"continue": token}, "items": []}).encode())
+
+    with FaultServer(endless) as server, Kube(server.access) as client:
+        with pytest.raises(Unavailable, match="does not come to an end"):
+            nodes.survey(client)
+        assert len(server.requests) == 7
+        assert nodes.offering(client, time.monotonic()) == []
+        assert len(server.requests) == 8

@@ -1,0 +1,236 @@
+"""A project that is deleted leaves its cluster: what Muster made goes, what was there before stays, and nothing is lost on the way."""
+
+import pytest
+
+from clusters import connections, provision, tasks
+from clusters.forms import ProjectForm
+from clusters.kube import calls
+from clusters.kube.client import Client
+from clusters.kube.resources import CONFIGMAPS, NAMESPACES, QUEUES, SECRETS
+from clusters.models import Cluster
+from console.errors import Clash, NotAllowed
+from environments.credentials import secret_name
+from environments.models import Credential, Environment
+from projects import leaving
+from projects.actions import create_service_account
+from projects.models import AccessRule, Project
+from tests.cast import Cast, a_spec
+from tests.cluster import LocalKube
+from tests.clusters.provisioning import drifted, foreign, labels, left, provisioned, pulled_with, seen, there
+from tests.clusters.relay import Relay, without_queues
+from tests.conformance.api import eventually
+from tests.workloads.acting import QUICK, Acting
+from tests.workloads.conftest import acting, asked
+from workloads import journal
+from workloads.models import Workload
+from workloads.tasks import launch, remove
+
+__all__ = ["acting", "asked"]
+from tests.credentials import a_registry
+
+
+@pytest.fixture
+def client(live_cast: Cast) -> Client:
+    return connections.client(live_cast.cluster)
+
+
+@pytest.fixture
+def team(live_cast: Cast) -> Project:
+    """With a registry, in the cluster, as is the other one."""
+    a_registry(live_cast.team_a)
+    provisioned(live_cast.team_b)
+    return provisioned(live_cast.team_a)
+
+
+def is_gone(client: Client, namespace: str) -> bool:
+    return there(client, NAMESPACES, namespace) is None
+
+
+def test_what_muster_made_goes(live_cast: Cast, client: Client, team: Project) -> None:
+    leaving.leave(team, live_cast.alice)
+    assert left(team).removed_at is not None
+    assert there(client, QUEUES, team.queue) is None
+    eventually(lambda: is_gone(client, team.namespace))
+    # The other project of the department is there, and so is their Queue.
+    assert there(client, QUEUES, provision.department_queue(live_cast.research)) is not None
+    assert live_cast.team_b.pk in drifted(client, live_cast).due, "the department has less now"
+
+
+def test_the_last_one_of_a_department_takes_its_queue_along(live_cast: Cast, client: Client, team: Project) -> None:
+    for each in (live_cast.team_a, live_cast.team_b):
+        leaving.leave(each, live_cast.alice)
+        assert left(each).removed_at is not None
+
+    def gone() -> bool:
+        # Refused while the scheduler has not seen that nothing is below it: then the heartbeat does it.
+        tasks.heartbeat(str(live_cast.cluster.pk))
+        return there(client, QUEUES, provision.department_queue(live_cast.research)) is None
+
+    eventually(gone)
+
+
+def test_an_adopted_namespace_stays_with_what_is_in_it(live_cast: Cast, client: Client) -> None:
+    team = live_cast.team_a
+    theirs = {"labels": {"cost-centre": "17"}, "annotations": {"owner": "ops"}}
+    calls.create(client, NAMESPACES, foreign("Namespace", team.namespace, metadata=theirs))
+    calls.create(client, CONFIGMAPS, foreign("ConfigMap", "theirs"), namespace=team.namespace)
+    Project.objects.filter(pk=team.pk).update(is_namespace_adopted=True)
+    registry = secret_name(a_registry(team))
+    assert provisioned(team).sync_error == ""
+    leaving.leave(team, live_cast.alice)
+    assert left(team).removed_at is not None
+    kept = labels(client, team.namespace)
+    assert kept["cost-centre"] == "17"
+    assert not [key for key in kept if "muster" in key]
+    assert there(client, CONFIGMAPS, "theirs", team.namespace) is not None
+    assert there(client, SECRETS, registry, team.namespace) is None
+    assert pulled_with(client, team) == []
+    assert there(client, QUEUES, team.queue) is None
+
+
+def test_a_namespace_of_an_older_release_is_not_deleted(live_cast: Cast, client: Client) -> None:
+    team = live_cast.team_a
+    metadata = {"labels": {"app.kubernetes.io/managed-by": "muster", "muster.dev/project": "team-a"}}
+    calls.create(client, NAMESPACES, foreign("Namespace", team.namespace, metadata=metadata))
+    provisioned(team)
+    leaving.leave(team, live_cast.alice)
+    left(team)
+    assert not is_gone(client, team.namespace)
+
+
+def test_what_is_not_marked_as_its_own_is_left_alone(live_cast: Cast, client: Client) -> None:
+    team = live_cast.team_a
+    calls.create(client, NAMESPACES, foreign("Namespace", team.namespace))
+    leaving.leave(team, live_cast.alice)
+    assert left(team).removed_at is not None
+    assert not is_gone(client, team.namespace)
+
+
+def test_it_is_refused_while_something_is_at_work_and_names_it(live_cast: Cast) -> None:
+    journal.opened(a_spec(live_cast.team_a), project=live_cast.team_a, by=live_cast.bob)
+    with pytest.raises(Clash, match=r"still at work: train1\. Stop or delete them first"):
+        leaving.leave(live_cast.team_a, live_cast.alice)
+    assert seen(live_cast.team_a).left_at is None
+
+
+def test_only_administrators_of_muster_delete_projects(cast: Cast) -> None:
+    with pytest.raises(NotAllowed):
+        leaving.leave(cast.team_b, cast.mallory)
+
+
+def test_workloads_at_rest_go_first_and_their_history_stays(acting: Acting, asked: list[tuple[str, str]]) -> None:
+    team = provisioned(acting.project)
+    workload = acting.submit(command=QUICK)
+    launch(str(workload.pk))
+    acting.until(workload, "Completed")
+    leaving.leave(team, acting.cast.alice)
+    tasks.leave(team.pk, 3)
+    assert seen(team).sync_error == "1 of its workloads are still being deleted."
+    assert ("remove", str(workload.pk)) in asked
+    assert ("leave", str(team.pk), "2") in asked
+    asked.clear()
+    tasks.leave(team.pk)
+    assert asked == [], "the heartbeat looks again"
+    assert there(acting.client, QUEUES, team.queue) is not None, "not while something of it is there"
+
+    def released() -> bool:
+        remove(str(workload.pk))
+        return Workload.objects.get(pk=workload.pk).released_at is not None
+
+    eventually(released)
+    assert left(team).removed_at is not None
+    assert there(acting.client, QUEUES, team.queue) is None
+    assert Workload.objects.get(pk=workload.pk).events.exists()
+
+
+def test_a_cluster_that_is_away_is_left_when_it_is_back(live_cast: Cast, embedded: LocalKube, asked: list[tuple[str, str]]) -> None:
+    team = provisioned(live_cast.team_a)
+    leaving.leave(team, live_cast.alice)
+    with Relay(embedded.kubeconfig, lambda request: (503, "ServiceUnavailable")) as relay:
+        relay.reached_by(live_cast.cluster)
+        assert left(team).removed_at is None
+        assert "503" in seen(team).sync_error
+        relay.refused = lambda request: None
+        # Nothing but the row says so, as after a kill -9.
+        asked.clear()
+        tasks.heartbeat(str(live_cast.cluster.pk))
+        assert ("leave", str(team.pk)) in asked
+        assert left(team).removed_at is not None
+
+
+@pytest.mark.parametrize("path", ["/queues", "/namespaces"])
+def test_a_removal_that_stops_between_two_requests_goes_on(live_cast: Cast, embedded: LocalKube, client: Client, path: str) -> None:
+    team = provisioned(live_cast.team_a)
+    leaving.leave(team, live_cast.alice)
+
+    def broken(request: object) -> tuple[int, str] | None:
+        return (500, "InternalError") if request.method == "DELETE" and path in request.path else None  # type: ignore[attr-defined]
+
+    with Relay(embedded.kubeconfig, broken) as relay:
+        relay.reached_by(live_cast.cluster)
+        assert left(team).removed_at is None
+        relay.refused = lambda request: None
+        assert left(team).removed_at is not None
+    assert there(client, QUEUES, team.queue) is None
+    eventually(lambda: is_gone(client, team.namespace))
+
+
+def test_what_was_written_while_it_was_removed_is_removed(live_cast: Cast, client: Client, asked: list[tuple[str, str]]) -> None:
+    late = provision.Project.objects.select_related("department", "cluster").get(pk=live_cast.team_a.pk)
+    leaving.leave(live_cast.team_a, live_cast.alice)
+    assert left(live_cast.team_a).removed_at is not None
+    # The step had read the row before.
+    provision.project(late)
+    assert seen(late).removed_at is None
+    assert left(late).removed_at is not None
+    # And one that died before it could say so.
+    eventually(lambda: is_gone(client, late.namespace))
+    provision.make(client, late)
+    eventually(lambda: late.pk in drifted(client, live_cast).back)
+    tasks.heartbeat(str(live_cast.cluster.pk))
+    assert ("leave", str(late.pk)) in asked
+    assert seen(late).removed_at is None
+
+
+def test_a_cluster_without_kai_is_left_too(live_cast: Cast, embedded: LocalKube) -> None:
+    with Relay(embedded.kubeconfig, without_queues) as relay:
+        relay.reached_by(live_cast.cluster)
+        team = provisioned(live_cast.team_a)
+        leaving.leave(team, live_cast.alice)
+        assert left(team).removed_at is not None
+
+
+def test_a_cluster_that_was_removed_is_not_waited_for(cast: Cast) -> None:
+    leaving.leave(cast.team_a, cast.alice)
+    Cluster.objects.update(is_enabled=False)
+    assert "disabled" in left(cast.team_a).sync_error
+    Cluster.objects.update(removed_at=cast.team_a.created_at)
+    assert left(cast.team_a).removed_at is not None
+
+
+def test_its_people_programs_registries_and_assets_end_with_it(cast: Cast) -> None:
+    account, _ = create_service_account(cast.team_a, "nightly", by=cast.alice)
+    a_registry(cast.team_a)
+    Environment.objects.create(name="of-team-a", project=cast.team_a, image="any")
+    leaving.leave(cast.team_a, cast.alice)
+    account.user.refresh_from_db()
+    assert not account.user.is_active
+    assert not Credential.objects.exists()
+    assert not AccessRule.objects.filter(project=cast.team_a).exists()
+    assert list(Project.objects.visible_to(cast.alice)) == [cast.team_b]
+    assert list(Project.objects.visible_to(cast.bob)) == []
+    assert not Environment.objects.filter(name="of-team-a").exists()
+
+
+def test_its_name_is_free_elsewhere_at_once_and_on_its_cluster_when_it_is_gone(cast: Cast) -> None:
+    leaving.leave(cast.team_a, cast.alice)
+    other = Cluster.objects.create(name="other", server="https://127.0.0.1:2", kubeconfig=cast.cluster.kubeconfig)
+    given = {"name": "team-a", "department": "research", "gpu_quota": "1"}
+    again = ProjectForm(given | {"cluster": str(cast.cluster.pk)}, user=cast.alice)
+    assert again.is_valid()
+    with pytest.raises(Clash, match="still holds some of it"):
+        again.saved()
+    elsewhere = ProjectForm(given | {"cluster": str(other.pk)}, user=cast.alice)
+    assert elsewhere.is_valid()
+    made = elsewhere.saved()
+    create_service_account(made, "nightly", by=cast.alice)

@@ -1,0 +1,138 @@
+"""What a cluster can do is what it says, and nothing else."""
+
+import pytest
+
+from clusters import checking, connections, probing, tasks
+from clusters.capabilities import Runtime
+from clusters.kube.client import Client
+from clusters.kube.errors import Unavailable
+from clusters.kube.resources import CLUSTERTRAININGRUNTIMES, JOBS, NODE_METRICS, PODS, TRAINJOBS
+from clusters.models import Cluster
+from clusters.probing import Probe, path
+from tests.cast import Cast
+from tests.clusters.kube.faults import FaultServer, plain
+from tests.clusters.scripted import SHARING_OFF, USUAL, Script, kubeconfig_of, named, serving
+
+TEMPLATE = {
+    "spec": {"template": {"spec": {"replicatedJobs": [{"template": {"spec": {"template": {"spec": {"schedulerName": "kai-scheduler"}}}}}]}}}
+}
+TRAINER = (TRAINJOBS, CLUSTERTRAININGRUNTIMES)
+
+
+def probed(script: Script) -> Probe:
+    with serving(script) as server, Client(server.access) as client:
+        return probing.probe(client, ["muster-team-a"])
+
+
+def test_what_is_served_is_told_by_discovery_and_kept_as_far_as_it_is_used() -> None:
+    can = probed(Script(served=(*USUAL, NODE_METRICS))).capabilities
+    assert can.known
+    assert can.served == {path(each) for each in (*USUAL, NODE_METRICS)}
+    assert not can.serves(path(TRAINJOBS))
+
+
+def test_what_a_server_behind_the_server_served_once_is_not_served() -> None:
+    assert probed(Script(stale=True)).capabilities.served == frozenset()
+
+
+def test_sharing_is_on_where_a_pod_that_asks_for_a_part_is_accepted() -> None:
+    assert probed(Script()).capabilities.gpu_sharing is True
+
+
+def test_sharing_is_off_where_the_webhook_says_so() -> None:
+    assert probed(Script(pod=SHARING_OFF)).capabilities.gpu_sharing is False
+
+
+def test_a_pod_that_is_refused_for_another_reason_says_nothing_about_sharing() -> None:
+    found = probed(Script(pod='pods is forbidden: User "x" cannot create resource "pods"'))
+    assert found.capabilities.gpu_sharing is None
+    assert "cannot create resource" in found.findings.unanswered["gpu_sharing"]
+
+
+def test_without_kai_nothing_is_shared_and_no_pod_is_tried() -> None:
+    with serving(Script(served=(PODS, JOBS))) as server, Client(server.access) as client:
+        assert probing.probe(client).capabilities.gpu_sharing is False
+        assert {request.method for request in server.requests} == {"GET"}
+
+
+def test_runtimes_are_told_with_framework_and_scheduler() -> None:
+    runtimes = [{"metadata": {"name": "torch", "labels": {probing.FRAMEWORK: "torch"}}, **TEMPLATE}, *named(["odd"], spec={})]
+    script = Script(served=(*USUAL, *TRAINER), lists={"clustertrainingruntimes": runtimes})
+    assert probed(script).capabilities.runtimes == (Runtime("torch", "torch", "kai-scheduler"), Runtime("odd", "", ""))
+
+
+def test_the_fields_of_a_trainjob_are_those_of_its_served_schema() -> None:
+    kind = {"group": "trainer.kubeflow.org", "version": "v1alpha1", "kind": "TrainJob"}
+    fields = {"spec": {"properties": {"runtimeRef": {}, "trainer": {}, "runtimePatches": {}}}}
+    schemas = {"io.other": {"type": "object"}, "io.trainjob": {"x-kubernetes-group-version-kind": [kind], "properties": fields}}
+    script = Script(served=(*USUAL, *TRAINER), openapi={"components": {"schemas": schemas}})
+    assert probed(script).capabilities.trainjob_fields == {"runtimeRef", "trainer", "runtimePatches"}
+
+
+def test_classes_are_told_and_which_storage_is_the_default() -> None:
+    default = {"metadata": {"name": "fast", "annotations": {probing.DEFAULT_CLASS: "true"}}, "provisioner": "csi.example.com"}
+    lists = {"priorityclasses": named(["low", "high"]), "storageclasses": [default, *named(["slow"])]}
+    found = probed(Script(lists=lists))
+    assert found.capabilities.priority_classes == {"low", "high"}
+    assert [(each.name, each.is_default) for each in found.findings.storage_classes] == [("fast", True), ("slow", False)]
+
+
+def test_what_may_not_be_listed_is_said_and_the_rest_is_found() -> None:
+    found = probed(Script(forbidden={"priorityclasses", "storageclasses"}))
+    assert set(found.findings.unanswered) == {"priority_classes", "storage_classes"}
+    assert found.capabilities.kai
+
+
+def test_who_may_not_even_ask_what_is_served_knows_nothing() -> None:
+    with FaultServer(plain(403, b"no")) as server, Client(server.access) as client:
+        found = probing.probe(client)
+    assert not found.capabilities.known
+    assert "served" in found.findings.unanswered
+
+
+def test_a_cluster_that_breaks_off_is_unavailable() -> None:
+    with FaultServer(plain(503, b"")) as server, Client(server.access) as client, pytest.raises(Unavailable):
+        probing.probe(client)
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [("v1.34.1+k3s1", "K3s, linux/amd64"), ("v1.33.5-gke.1080000", "GKE, linux/amd64"), ("v1.34.0", "linux/amd64")],
+)
+def test_the_version_says_whose_distribution_it_is(version: str, words: str) -> None:
+    from clusters.kube.discovery import About
+
+    assert probing.platform(About(version, "linux/amd64")) == words
+
+
+def test_the_embedded_cluster_tells_what_it_can(live_cast: Cast) -> None:
+    checking.probe(connections.client(live_cast.cluster), live_cast.cluster)
+    cluster = Cluster.objects.get()
+    assert cluster.can.kai
+    assert cluster.can.gpu_sharing is True
+    assert cluster.can.serves("kubeflow.org/v1/pytorchjobs")
+    assert cluster.probed_at is not None
+    assert cluster.state == "WaitingToConnect"
+
+
+def test_a_heartbeat_asks_at_most_once_a_minute_and_again_after_that(cast: Cast) -> None:
+    with serving() as server:
+        cast.cluster.kubeconfig = kubeconfig_of(server)
+        cast.cluster.save()
+        tasks.heartbeat(str(cast.cluster.pk))
+        first = Cluster.objects.get().probed_at
+        tasks.heartbeat(str(cast.cluster.pk))
+        assert Cluster.objects.get().probed_at == first
+        assert first is not None
+        Cluster.objects.update(probed_at=first - checking.PROBED)
+        tasks.heartbeat(str(cast.cluster.pk))
+        assert Cluster.objects.get().probed_at > first
+    assert Cluster.objects.get().state == "Connected"
+
+
+def test_a_cluster_without_queues_misses_prerequisites(cast: Cast) -> None:
+    with serving(Script(served=(PODS, JOBS))) as server:
+        cast.cluster.kubeconfig = kubeconfig_of(server)
+        cast.cluster.save()
+        tasks.heartbeat(str(cast.cluster.pk))
+    assert Cluster.objects.get().state == "MissingPrerequisites"

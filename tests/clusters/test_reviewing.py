@@ -1,0 +1,90 @@
+"""What the credentials may do, asked verb by verb, and what is said of what was not asked."""
+
+import time
+
+from clusters import reviewing, tasks
+from clusters.capabilities import UNKNOWN, Capabilities
+from clusters.kube.client import Client
+from clusters.kube.pace import Pace
+from clusters.kube.resources import MPIJOBS, PODS
+from clusters.models import Cluster
+from clusters.permissions import NEEDED
+from clusters.probing import path
+from clusters.reviewing import Review
+from tests.cast import Cast
+from tests.clusters.kube.faults import FaultServer, plain
+from tests.clusters.scripted import Script, kubeconfig_of, serving
+
+
+def reviewed(script: Script, can: Capabilities = UNKNOWN) -> Review:
+    with serving(script) as server, Client(server.access, pace=Pace(10_000, 10_000)) as client:
+        return reviewing.review(client, can)
+
+
+def test_everything_is_asked_for_and_allowed() -> None:
+    found = reviewed(Script())
+    assert found.is_complete
+    assert found.refused == []
+    assert found.user == "system:serviceaccount:muster:muster"
+    assert sum(len(verbs) for verbs in found.answers.values()) == len(NEEDED)
+
+
+def test_what_is_refused_is_named_with_what_grants_it() -> None:
+    found = reviewed(Script(denied={("delete", "pods"), ("list", "nodes")}))
+    assert {(need.verb, need.kind) for need in found.refused} == {("delete", "pods"), ("list", "nodes")}
+    commands = reviewing.commands(found)
+    assert "kubectl create clusterrole muster-missing-1 --verb=delete --resource=pods" in commands
+    assert [line.rpartition("--user=")[2] for line in commands if "binding" in line] == [found.user] * 2
+
+
+def test_kinds_that_are_not_served_are_left_out_and_said_to_be() -> None:
+    found = reviewed(Script(), Capabilities(served=frozenset({path(PODS), path(MPIJOBS)})))
+    assert set(found.answers) == {"pods", "pods/log", "mpijobs.kubeflow.org"}
+    assert found.skipped["nodes"] == "The cluster does not serve it."
+    assert found.is_complete
+    assert next(kind for kind in found.kinds if kind.name == "nodes").skipped
+
+
+def test_a_cluster_that_answers_no_such_questions_is_said_so() -> None:
+    with FaultServer(plain(403, b"no")) as server, Client(server.access) as client:
+        found = reviewing.review(client, UNKNOWN)
+    assert "does not say what these credentials may do" in found.trouble
+    assert not found.is_complete
+    assert all(kind.skipped == found.trouble for kind in found.kinds)
+
+
+def test_after_its_time_the_rest_is_left_unasked() -> None:
+    with serving() as server, Client(server.access) as client:
+        found = reviewing.review(client, UNKNOWN, until=time.monotonic() - 1)
+    assert found.answers == {}
+    assert "no time" in found.trouble
+
+
+def test_what_is_kept_reads_back_the_same() -> None:
+    found = reviewed(Script(denied={("create", "secrets")}))
+    assert Review.from_json(found.to_json()) == found
+
+
+def test_a_check_keeps_the_rights_with_their_age_and_is_then_done(cast: Cast) -> None:
+    with serving(Script(denied={("watch", "pods")})) as server:
+        Cluster.objects.update(kubeconfig=kubeconfig_of(server), check_asked_at="2026-01-01T00:00Z")
+        tasks.check(str(cast.cluster.pk))
+    cluster = Cluster.objects.get()
+    assert cluster.permissions_at is not None
+    assert cluster.check_asked_at is None
+    assert [(need.verb, need.kind) for need in Review.from_json(cluster.permissions).refused] == [("watch", "pods")]
+
+
+def test_a_check_of_a_cluster_that_is_away_is_done_too_and_says_so(cast: Cast) -> None:
+    Cluster.objects.update(check_asked_at="2026-01-01T00:00Z")
+    tasks.check(str(cast.cluster.pk))
+    cluster = Cluster.objects.get()
+    assert (cluster.check_asked_at, cluster.permissions_at) == (None, None)
+    assert cluster.trouble == "the cluster refuses connections"
+
+
+def test_the_embedded_cluster_allows_everything(live_cast: Cast) -> None:
+    tasks.check(str(live_cast.cluster.pk))
+    found = Review.from_json(Cluster.objects.get().permissions)
+    assert found.is_complete
+    assert found.refused == []

@@ -1,0 +1,107 @@
+"""A project is deleted: who may, what is asked before, and what everybody sees afterwards."""
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from projects import access, leaving, tokens
+from projects.models import Project
+from projects.permissions import Entity, Verb
+from tests.cast import Cast, a_spec
+from workloads import journal
+
+
+def at(cast: Cast) -> str:
+    return f"/projects/{cast.team_a.pk}/delete"
+
+
+def test_it_is_asked_before_and_says_what_happens(client: Client, cast: Cast) -> None:
+    client.force_login(cast.alice)
+    text = client.get(at(cast)).content.decode()
+    assert "is deleted with everything in it" in text
+    assert client.post(at(cast)).status_code == 302
+    assert Project.objects.get(pk=cast.team_a.pk).left_by == cast.alice
+    assert client.get(f"/projects/{cast.team_a.pk}").status_code == 404
+
+
+def test_an_adopted_namespace_is_said_to_stay(client: Client, cast: Cast) -> None:
+    Project.objects.filter(pk=cast.team_a.pk).update(is_namespace_adopted=True)
+    client.force_login(cast.alice)
+    assert "stays with all that others put there" in client.get(at(cast)).content.decode()
+
+
+def test_what_is_at_work_is_named_and_there_is_no_button(client: Client, cast: Cast) -> None:
+    for number in range(7):
+        journal.opened(a_spec(cast.team_a, f"train{number}"), project=cast.team_a, by=cast.bob)
+    client.force_login(cast.alice)
+    text = client.get(at(cast)).content.decode()
+    assert "train0, train1, train2, train3, train4 and 2 more" in text
+    assert "Delete project</button>" not in text
+    assert client.post(at(cast)).status_code == 409
+    assert Project.objects.get(pk=cast.team_a.pk).left_at is None
+
+
+@pytest.mark.parametrize(("who", "status"), [("bob", 403), ("vera", 403), ("mallory", 404)])
+def test_only_administrators_of_muster_delete_one(client: Client, cast: Cast, who: str, status: int) -> None:
+    client.force_login(getattr(cast, who))
+    assert client.get(at(cast)).status_code == status
+    assert client.post(at(cast)).status_code == status
+    assert Project.objects.get(pk=cast.team_a.pk).left_at is None
+
+
+def test_nobody_sees_it_afterwards_and_administrators_see_what_is_left(client: Client, cast: Cast) -> None:
+    leaving.leave(cast.team_a, cast.alice)
+    Project.objects.filter(pk=cast.team_a.pk).update(sync_error="the cluster answered 503")
+    client.force_login(cast.bob)
+    assert "team-a" not in client.get("/projects").content.decode()
+    assert list(access.actionable(cast.bob, Verb.CREATE, Entity.WORKLOADS)) == []
+    assert cast.team_a not in access.actionable(cast.alice, Verb.CREATE, Entity.WORKLOADS)
+    client.force_login(cast.alice)
+    text = client.get("/projects").content.decode()
+    assert "Being removed" in text
+    assert "the cluster answered 503" in text
+    answer = client.get("/api/v1/org-unit/projects", headers={"authorization": f"Bearer {tokens.issue(cast.alice)[0]}"})
+    assert [each["name"] for each in answer.json()["projects"]] == ["team-b"]
+    Project.objects.filter(pk=cast.team_a.pk).update(removed_at=cast.team_a.created_at)
+    assert "Being removed" not in client.get("/projects").content.decode()
+
+
+def test_nothing_is_submitted_to_it(client: Client, cast: Cast) -> None:
+    leaving.leave(cast.team_a, cast.alice)
+    body = {"name": "late", "projectId": str(cast.team_a.pk), "clusterId": str(cast.cluster.pk), "spec": {"image": "any"}}
+    token = {"authorization": f"Bearer {tokens.issue(cast.alice)[0]}"}
+    assert client.post("/api/v1/workloads/trainings", body, content_type="application/json", headers=token).status_code == 400
+
+
+def test_its_history_stays_with_administrators(client: Client, cast: Cast) -> None:
+    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    journal.asked_to_delete(workload.pk, cast.bob)
+    journal.released(workload.pk)
+    leaving.leave(cast.team_a, cast.alice)
+    client.force_login(cast.alice)
+    assert client.get(f"/workloads/{workload.pk}").status_code == 200
+    client.force_login(cast.bob)
+    assert client.get(f"/workloads/{workload.pk}").status_code == 404
+
+
+def test_twice_is_once(cast: Cast) -> None:
+    leaving.leave(cast.team_a, cast.alice)
+    first = Project.objects.get(pk=cast.team_a.pk).left_at
+    leaving.leave(cast.team_a, cast.alice)
+    assert Project.objects.get(pk=cast.team_a.pk).left_at == first
+
+
+def test_the_pages_ask_as_much_however_many_there_are(client: Client, cast: Cast) -> None:
+    client.force_login(cast.alice)
+    counts = []
+    for number in range(2):
+        for each in range(5 * number):
+            made = Project.objects.create(
+                name=f"p{each}", department=cast.research, cluster=cast.cluster, namespace=f"p{each}", queue=f"p{each}"
+            )
+            leaving.leave(made, cast.alice)
+        with CaptureQueriesContext(connection) as queries:
+            client.get("/projects")
+        counts.append(len(queries))
+    assert counts[0] == counts[1]

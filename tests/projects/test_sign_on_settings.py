@@ -1,0 +1,194 @@
+"""The settings of single sign-on: shown without the secret, tried when asked, and never a way to where nobody may look."""
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+from django.conf import LazySettings
+from django.test import Client
+
+from console import options
+from projects.sign_on import discovery, trial, web
+from projects.sign_on.discovery import Trouble
+from tests.cast import Cast
+from tests.oidc_provider import SECRET, WELL_KNOWN, Provider
+
+
+@pytest.fixture
+def provider(settings: LazySettings) -> Iterator[Provider]:
+    with Provider() as running:
+        settings.OPTIONS = settings.OPTIONS.model_copy(update=running.options())
+        yield running
+
+
+def issuer(settings: LazySettings, url: str, **more: object) -> None:
+    settings.OPTIONS = settings.OPTIONS.model_copy(update={"oidc_issuer": url, "oidc_client_id": "x"} | more)
+
+
+def troubles() -> str:
+    return " ".join(step.trouble for step in trial.run())
+
+
+def test_what_is_set_is_shown_and_the_secret_is_not(client: Client, cast: Cast, provider: Provider) -> None:
+    client.force_login(cast.alice)
+    shown = client.get("/settings").content.decode()
+    for words in ("Example SSO", provider.url + WELL_KNOWN, "muster-console", "http://testserver/sign-on/callback", "groups"):
+        assert words in shown
+    assert SECRET not in shown
+    assert provider.asked == []
+
+
+def test_without_a_provider_it_says_what_to_set(client: Client, cast: Cast) -> None:
+    client.force_login(cast.alice)
+    assert "MUSTER_OIDC_ISSUER" in client.get("/settings").content.decode()
+    assert client.post("/settings/sign-on/test").status_code == 200
+
+
+def test_only_who_may_see_settings_sees_them(client: Client, cast: Cast, provider: Provider) -> None:
+    client.force_login(cast.bob)
+    assert client.get("/settings").status_code == 403
+    assert client.post("/settings/sign-on/test").status_code == 403
+    assert provider.asked == []
+
+
+def test_a_test_tells_that_all_is_well(client: Client, cast: Cast, provider: Provider) -> None:
+    client.force_login(cast.alice)
+    shown = client.post("/settings/sign-on/test").content.decode()
+    assert "It describes itself at" in shown
+    assert "mu-alert--danger" not in shown
+    assert troubles().strip() == ""
+
+
+def test_a_test_tells_what_is_wrong(client: Client, cast: Cast, provider: Provider, settings: LazySettings) -> None:
+    client.force_login(cast.alice)
+    provider.described = lambda document: document.update(code_challenge_methods_supported=["plain"], scopes_supported=["openid"])
+    told = troubles()
+    assert "code_challenge_methods_supported lack S256" in told
+    assert "scopes_supported lack profile, email" in told
+    provider.broken.add("/keys")
+    assert "answered with the status 500" in troubles()
+    provider.described = lambda document: document.update(issuer="https://elsewhere.example/<b>")
+    assert "is of the issuer" in client.post("/settings/sign-on/test").content.decode()
+    provider.described = lambda document: document.pop("jwks_uri") and None
+    assert "says nothing of jwks_uri" in troubles()
+    provider.described = lambda document: document.update(token_endpoint="file:///etc/passwd")
+    assert "Its token_endpoint must begin with" in troubles()
+    provider.broken.add(WELL_KNOWN)
+    assert "answered with the status 500" in troubles()
+    issuer(settings, "http://127.0.0.1:1")
+    assert "cannot be reached" in troubles()
+
+
+def test_the_discovery_address_itself_will_do_too(provider: Provider, settings: LazySettings) -> None:
+    issuer(settings, provider.url + WELL_KNOWN)
+    assert discovery.read()["issuer"] == provider.url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://169.254.169.254/latest",
+        "https://[fd00:ec2::254]",
+        "https://metadata.google.internal",
+        "https://10.0.0.7",
+        "https://127.0.0.1",
+        "https://localhost",
+        "https://2130706433",
+        "https://[::ffff:127.0.0.1]",
+        "http://example.com",
+        "https://user:password@example.com",
+    ],
+)
+def test_in_production_nothing_is_sent_to_where_it_may_not_lead(settings: LazySettings, url: str) -> None:
+    issuer(settings, url, production=True)
+    with pytest.raises(Trouble, match="Nothing was sent"):
+        discovery.read()
+
+
+@pytest.mark.parametrize("url", ["http://169.254.169.254", "https://100.100.100.200", "https://[fe80::1]"])
+def test_metadata_is_never_asked_not_even_where_private_addresses_are(settings: LazySettings, url: str) -> None:
+    issuer(settings, url, private_services=True)
+    with pytest.raises(Trouble, match="Nothing was sent"):
+        discovery.read()
+
+
+@pytest.mark.parametrize("name", ["token_endpoint", "jwks_uri", "userinfo_endpoint"])
+def test_what_the_provider_names_is_judged_as_well(provider: Provider, name: str) -> None:
+    provider.described = lambda document: document.update({name: "http://169.254.169.254/latest/meta-data"})
+    with pytest.raises(Trouble, match=f"Its {name} leads where it may not"):
+        discovery.read()
+
+
+def test_a_name_that_leads_elsewhere_once_connected_is_sent_nothing(
+    provider: Provider, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name looks harmless when it is judged, and leads to this machine when it is connected to."""
+    settings.OPTIONS = settings.OPTIONS.model_copy(update={"private_services": False})
+    monkeypatch.setattr(web, "problem", lambda url, query=True: "")
+    with pytest.raises(Trouble, match="this machine's own"):
+        discovery.fetch(f"{provider.url}/keys", "its keys")
+    assert provider.asked == []
+
+
+def test_a_redirect_is_not_followed(provider: Provider) -> None:
+    provider.people, provider.who = {"x": {}}, "x"
+    query = "client_id=muster-console&redirect_uri=http://testserver/sign-on/callback&response_type=code&scope=openid"
+    with pytest.raises(Trouble, match="status 302"):
+        discovery.fetch(f"{provider.url}/authorize?{query}&code_challenge_method=S256&code_challenge=x", "something")
+    assert provider.asked == ["/authorize"]
+
+
+@pytest.fixture
+def drip() -> Iterator[str]:
+    """A server that never ends its answer."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    ended = threading.Event()
+
+    def serve() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(4096)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+            while not ended.wait(0.01):
+                try:
+                    connection.sendall(b" " * 40_000)
+                except OSError:
+                    return
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+    ended.set()
+    listening.close()
+    thread.join(5)
+
+
+def test_an_answer_without_end_is_given_up(drip: str) -> None:
+    with pytest.raises(Trouble, match="cannot be reached"):
+        discovery.fetch(drip, "its keys")
+
+
+def test_an_answer_that_takes_too_long_is_given_up(drip: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "WHOLE", 0.0)
+    with pytest.raises(Trouble, match="did not answer in time"):
+        discovery.fetch(drip, "its keys")
+
+
+def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "READ", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(Trouble, match="did not answer in time"):
+        discovery.fetch(f"http://127.0.0.1:{silent.getsockname()[1]}/", "its keys")
+
+
+def test_options_that_make_no_sense_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (
+        ("OIDC_ISSUER", "ldap://x"),
+        ("SESSION_HOURS", "0"),
+        ("SESSION_HOURS", "721"),
+        ("REQUIRE_SECOND_FACTOR", "perhaps"),
+    ):
+        monkeypatch.setenv(f"MUSTER_{name}", value)
+        with pytest.raises(options.BadOptions, match=f"MUSTER_{name}"):
+            options.read()
+        monkeypatch.delenv(f"MUSTER_{name}")

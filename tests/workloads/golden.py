@@ -1,0 +1,167 @@
+"""The main manifests as files: what each workload becomes, for a person to read. Run this module to write them anew."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from clusters.capabilities import UNKNOWN, Capabilities, Runtime
+from tests.workloads.submissions import one_pod, train1
+from workloads.manifests import as_yaml, build
+from workloads.specs import (
+    S3,
+    Access,
+    Claim,
+    ClaimAccess,
+    CleanPodPolicy,
+    Compute,
+    ConfigMap,
+    Configuration,
+    Elastic,
+    EmptyDir,
+    Environment,
+    Extended,
+    Framework,
+    Git,
+    GitAccess,
+    Gpus,
+    HostPath,
+    LauncherCreation,
+    Lifecycle,
+    MasterChanges,
+    Mpi,
+    NewClaim,
+    Nfs,
+    Pair,
+    Preemptibility,
+    Priority,
+    Secret,
+    Security,
+    Setup,
+    Spec,
+    Toleration,
+    TolerationEffect,
+    TolerationOperator,
+    Topology,
+    Variable,
+)
+
+DIRECTORY = Path(__file__).parent / "data" / "golden"
+WORKLOAD = "3f1c6f0e-5d0a-4c39-9a53-0f6a9f1f8a11"
+
+KAI = frozenset(("scheduling.run.ai/v2/queues", "scheduling.run.ai/v2alpha2/podgroups"))
+TRAINER = Capabilities(
+    served=KAI | {"trainer.kubeflow.org/v1alpha1/trainjobs"},
+    runtimes=(Runtime("torch-distributed-kai", "torch", "kai-scheduler"),),
+    trainjob_fields=frozenset({"runtimePatches"}),
+)
+PLAIN = Capabilities(served=frozenset({"kubeflow.org/v1/pytorchjobs"}), priority_classes=frozenset({"high"}))
+OPERATOR = Capabilities(served=KAI | {"kubeflow.org/v1/mpijobs"})
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    spec: Spec
+    capabilities: Capabilities = UNKNOWN
+
+
+def _with(*command: str, **changes: Any) -> Setup:
+    return Setup(Environment("registry.example.com/team/train:1.2", command=command), Compute(Gpus(1)), **changes)
+
+
+EVERY_VOLUME = (
+    Git(path="/src", repository="https://git.example.com/team/code.git", branch="main"),
+    Git(path="/lib", repository="git@git.example.com:team/lib.git", revision="v1.4", secret="deploy-key", credential=GitAccess.SSH_KEY),
+    Git(path="/etc/recipes", repository="https://git.example.com/r.git", secret="reader", credential=GitAccess.PASSWORD),
+    S3(path="/data/images", bucket="datasets", prefix="images/2026", url="https://s3.example.com", secret="s3-reader"),
+    NewClaim(path="/scratch", size="100Gi", storage_class="fast", modes=(ClaimAccess.MANY_WRITE,), access=Access.RANK_0_WRITES),
+    NewClaim(path="/cache", size="10Gi", ephemeral=True),
+    Claim(path="/checkpoints", claim="checkpoints", access=Access.RANK_0_WRITES),
+    Nfs(path="/shared", server="nfs.example.com", export="/exports/team", access=Access.READ_ONLY),
+    HostPath(path="/mnt/ssd", source="/mnt/ssd", access=Access.RANK_0_WRITES),
+    ConfigMap(path="/etc/train", name="recipe", mode=0o444),
+    Secret(path="/etc/keys", name="wandb"),
+    EmptyDir(path="/tmp/work", size="5Gi"),
+)
+EVERYTHING = Setup(
+    Environment("registry.example.com/team/train:1.2", command=("python", "train.py"), variables=(Variable("EPOCHS", "3"),)),
+    Compute(Gpus(8), "16", "32", "128Gi", "256Gi", large_shm=True, extended=(Extended("rdma/hca", "1"),)),
+    volumes=EVERY_VOLUME,
+    tolerations=(Toleration("dedicated", TolerationOperator.EQUAL, "training", TolerationEffect.NO_SCHEDULE),),
+    node_type="dgx",
+    annotations=(Pair("team.example.com/ticket", "ML-1"),),
+    labels=(Pair("team", "vision"),),
+    security=Security(1000, 1000, (2000,), True, True, False, ("IPC_LOCK",)),
+    node_pools=("reserved", "spot"),
+    topology=Topology("topology.kubernetes.io/zone", required=True),
+)
+
+CASES: Mapping[str, Case] = {
+    "standard": Case(one_pod(runs=4, parallelism=2)),
+    "pytorch": Case(train1()),
+    "pytorch-workers-only": Case(train1(configuration=Configuration.WORKERS_ONLY, workers=4)),
+    "pytorch-elastic": Case(
+        train1(
+            setup=_with("torchrun", "/src/train.py"),
+            configuration=Configuration.WORKERS_ONLY,
+            workers=4,
+            elastic=Elastic(2, 8, 50),
+            lifecycle=Lifecycle(clean_pod_policy=CleanPodPolicy.RUNNING),
+        )
+    ),
+    "pytorch-everything": Case(
+        train1(
+            setup=EVERYTHING,
+            master=MasterChanges(
+                image="registry.example.com/team/lead:1.2",
+                args=("--lead",),
+                variables=(Variable("ROLE", "lead"),),
+                gpus=Gpus(0),
+                memory_limit="512Gi",
+                volumes=EVERY_VOLUME[:5],
+            ),
+            lifecycle=Lifecycle(Priority.HIGH, Preemptibility.NON_PREEMPTIBLE, 3, None, CleanPodPolicy.ALL, 120, 3600),
+        )
+    ),
+    "pytorch-without-kai": Case(train1(setup=_with("torchrun", "train.py"), lifecycle=Lifecycle(Priority.HIGH)), PLAIN),
+    "pytorch-trainer-v2": Case(train1(setup=replace(EVERYTHING, volumes=EVERY_VOLUME[5:6] + EVERY_VOLUME[7:8])), TRAINER),
+    "pytorch-gpu-memory": Case(train1(setup=replace(_with(), compute=Compute(Gpus(2, memory="4Gi"))))),
+    "tensorflow": Case(train1(framework=Framework.TENSORFLOW, setup=_with("python", "train.py"), parameter_servers=2)),
+    "tensorflow-workers-only": Case(
+        train1(framework=Framework.TENSORFLOW, setup=_with("python", "train.py"), configuration=Configuration.WORKERS_ONLY)
+    ),
+    "xgboost": Case(train1(framework=Framework.XGBOOST, setup=replace(_with("python", "train.py"), compute=Compute(cpu_request="2")))),
+    "jax": Case(train1(framework=Framework.JAX, setup=_with("python", "train.py"), configuration=Configuration.WORKERS_ONLY, workers=4)),
+    "mpi": Case(
+        train1(
+            framework=Framework.MPI,
+            setup=_with("mpirun", "-np", "4", "python", "train.py"),
+            master=MasterChanges(gpus=Gpus(0)),
+            mpi=Mpi(2, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh"),
+        )
+    ),
+    "mpi-training-operator": Case(
+        train1(framework=Framework.MPI, setup=_with("mpirun", "-np", "2", "python", "train.py"), master=MasterChanges(gpus=Gpus(0))),
+        OPERATOR,
+    ),
+    "half-a-gpu": Case(one_pod(setup=replace(_with("python", "train.py"), compute=Compute(Gpus(1, portion=Decimal("0.5")))))),
+}
+
+
+def objects(name: str) -> list[dict[str, Any]]:
+    case = CASES[name]
+    return build(case.spec, workload_id=WORKLOAD, capabilities=case.capabilities)
+
+
+def text(name: str) -> str:
+    return as_yaml(objects(name))
+
+
+def path(name: str) -> Path:
+    return DIRECTORY / f"{name}.yaml"
+
+
+if __name__ == "__main__":
+    for each in CASES:
+        path(each).write_text(text(each))

@@ -1,0 +1,329 @@
+"""Time and idle limits: copied at submission, told at half, kept at the end; by a clock that the tests set."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from clusters.models import Cluster
+from console.errors import Clash
+from projects.models import AuditEntry, Project
+from tests.cast import Cast, a_spec, make_cast
+from tests.workloads.acting import SLEEP, Acting
+from tests.workloads.test_journal_at_once import at_once
+from workloads import actions, journal, limits, tasks
+from workloads.models import Desired, Event, Workload
+from workloads.specs import Environment, Setup
+from workloads.states import Status
+
+Asked = list[tuple[str, str]]
+HOUR = 3600
+START = timezone.now()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], datetime]:
+    """Sets the time to so many seconds after START."""
+
+    def set_(seconds: float) -> datetime:
+        moment = START + timedelta(seconds=seconds)
+        monkeypatch.setattr("django.utils.timezone.now", lambda: moment)
+        return moment
+
+    set_(0)
+    return set_
+
+
+def limited(cast: Cast, name: str = "train1", *, time: int | None = 2 * HOUR, idle: int | None = None, **more: Any) -> Workload:
+    """A workload with limits that runs since START."""
+    Project.objects.filter(pk=cast.team_a.pk).update(time_limit_seconds=time, idle_limit_seconds=idle)
+    team = Project.objects.select_related("department", "cluster").get(pk=cast.team_a.pk)
+    workload = journal.opened(a_spec(team, name), project=team, by=cast.bob)
+    running = {"status": Status.RUNNING, "started_at": START, "job_uid": "u", "next_try_at": None}
+    Workload.objects.filter(pk=workload.pk).update(**running | more)
+    workload.refresh_from_db()
+    return workload
+
+
+def said(workload: Workload, reason: str) -> list[str]:
+    return list(Event.objects.filter(workload=workload, reason=reason).values_list("text", flat=True))
+
+
+def moved(workload: Workload, seconds: float, new: Status) -> None:
+    at = START + timedelta(seconds=seconds)
+    Event.objects.create(workload=workload, attempt=workload.attempt, kind="status", new=new, at=at)
+
+
+@pytest.mark.parametrize(("own", "above", "holds"), [(None, None, None), (60, None, 60), (None, 120, 120), (60, 120, 60), (180, 120, 120)])
+def test_the_stricter_one_is_copied(cast: Cast, own: int | None, above: int | None, holds: int | None) -> None:
+    cast.team_a.time_limit_seconds = cast.team_a.idle_limit_seconds = own
+    cast.research.time_limit_seconds = cast.research.idle_limit_seconds = above
+    cast.team_a.department = cast.research
+    workload = actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    assert (workload.time_limit_seconds, workload.idle_limit_seconds) == (holds, holds)
+
+
+def test_what_was_submitted_before_keeps_what_held_then(cast: Cast, clock: Any, asked: Asked) -> None:
+    workload = limited(cast, time=None)
+    Project.objects.update(time_limit_seconds=60)
+    clock(HOUR)
+    tasks.limit()
+    assert asked == []
+    assert said(workload, "TimeLimit") == []
+
+
+def test_before_half_nothing_is_said(cast: Cast, clock: Any, asked: Asked) -> None:
+    workload = limited(cast)
+    clock(HOUR - 1)
+    tasks.limit()
+    assert said(workload, "TimeLimitNear") == []
+
+
+def test_half_is_told_once(cast: Cast, clock: Any, asked: Asked) -> None:
+    workload = limited(cast)
+    before = workload.changed
+    clock(HOUR)
+    for seconds in (HOUR, HOUR + 1, 2 * HOUR - 1):
+        clock(seconds)
+        tasks.limit()
+    at = f"{START + timedelta(hours=2):%-d %b %Y, %H:%M} UTC"
+    assert said(workload, "TimeLimitNear") == [f"Half of the time limit of 2 h has passed; it is stopped at {at}, if it runs until then."]
+    event = Event.objects.get(reason="TimeLimitNear")
+    assert (event.is_warning, event.by, event.at) == (True, None, START + timedelta(seconds=HOUR))
+    workload.refresh_from_db()
+    assert workload.changed > before
+    assert (workload.status, asked) == (Status.RUNNING, [])
+
+
+def test_at_its_end_it_is_stopped_by_muster_and_says_why(cast: Cast, clock: Any, asked: Asked) -> None:
+    workload = limited(cast)
+    clock(2 * HOUR)
+    tasks.limit()
+    tasks.limit()
+    why = "Stopped: its time limit of 2 h was reached (project team-a)."
+    workload.refresh_from_db()
+    assert (workload.status, workload.desired, workload.reason) == (Status.STOPPING, Desired.STOPPED, why)
+    assert said(workload, "TimeLimit") == [why]
+    assert said(workload, "TimeLimitNear") == []
+    assert asked == [("stop", str(workload.pk))]
+    entry = AuditEntry.objects.get(entity="workload")
+    assert (entry.event, entry.subject, entry.text) == ("stop", "Muster", why)
+
+
+def test_why_stays_once_it_has_stopped(cast: Cast, clock: Any, asked: Asked) -> None:
+    workload = limited(cast)
+    clock(2 * HOUR)
+    tasks.limit()
+    before = journal.known(workload.cluster_id, "job", "pod", "podgroup", workload=workload.pk)
+    journal.reconciled(workload.pk, None, [], None, before=before)
+    workload.refresh_from_db()
+    assert (workload.status, workload.reason) == (Status.STOPPED, "Stopped: its time limit of 2 h was reached (project team-a).")
+    assert workload.attempts.get().reason == workload.reason
+
+
+def test_what_a_person_stopped_says_nothing_of_it(cast: Cast, clock: Any, asked: Asked) -> None:
+    workload = limited(cast)
+    journal.asked_to_stop(workload.pk, cast.bob)
+    clock(3 * HOUR)
+    tasks.limit()
+    assert said(workload, "TimeLimit") == []
+    assert journal.asked_to_stop(workload.pk, None, why="Stopped: x.", what="TimeLimit") is False
+    workload.refresh_from_db()
+    assert workload.reason == ""
+
+
+def test_another_attempt_is_not_stopped_for_the_one_before(cast: Cast, clock: Any) -> None:
+    workload = limited(cast)
+    Workload.objects.update(attempt=2)
+    assert journal.asked_to_stop(workload.pk, None, why="Stopped: x.", attempt=1) is False
+    assert journal.warned(workload.pk, "TimeLimitNear", "x", attempt=1, once=True) is False
+
+
+def test_one_that_ends_at_this_moment_is_left_alone(cast: Cast, clock: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = limited(cast)
+    clock(2 * HOUR)
+    stale = [Workload.objects.select_related("project").get(pk=workload.pk)]
+    Workload.objects.update(status=Status.COMPLETED)
+    monkeypatch.setattr("workloads.tasks.limiting._limited", lambda: iter([stale]))
+    tasks.limit()
+    workload.refresh_from_db()
+    assert (workload.status, asked) == (Status.COMPLETED, [])
+
+
+def test_all_its_runs_count(cast: Cast, clock: Any, asked: Asked) -> None:
+    workload = limited(cast, ran_seconds=HOUR + 1800.0)
+    clock(1799)
+    tasks.limit()
+    assert asked == []
+    clock(1800)
+    tasks.limit()
+    assert asked == [("stop", str(workload.pk))]
+
+
+def test_the_time_in_which_it_was_preempted_does_not_count(cast: Cast, clock: Any, asked: Asked) -> None:
+    workload = limited(cast)
+    for seconds, new in ((0, Status.RUNNING), (HOUR, Status.PENDING), (3 * HOUR, Status.RUNNING), (3 * HOUR + 60, Status.DEGRADED)):
+        moved(workload, seconds, new)
+    clock(4 * HOUR - 1)
+    tasks.limit()
+    assert asked == []
+    assert limits.ran([workload], timezone.now())[workload.pk] == 2 * HOUR - 1
+    clock(4 * HOUR)
+    tasks.limit()
+    assert asked == [("stop", str(workload.pk))]
+
+
+@pytest.mark.parametrize("status", [each for each in Status if each not in (Status.RUNNING, Status.DEGRADED)])
+def test_only_what_runs_is_stopped(cast: Cast, clock: Any, asked: Asked, status: Status) -> None:
+    limited(cast, status=status)
+    clock(9 * HOUR)
+    tasks.limit()
+    assert asked == []
+
+
+def test_what_has_used_it_up_does_not_run_again(cast: Cast, clock: Any) -> None:
+    workload = limited(cast, status=Status.STOPPED, desired=Desired.STOPPED, ended_at=START + timedelta(hours=2))
+    clock(5 * HOUR)
+    with pytest.raises(Clash, match="used up its time limit of 2 h"):
+        actions.run(workload, cast.bob)
+    Workload.objects.update(ended_at=START + timedelta(hours=1))
+    workload.refresh_from_db()
+    assert actions.run(workload, cast.bob)
+
+
+def test_an_idle_one_is_warned_and_stopped(cast: Cast, clock: Any, asked: Asked) -> None:
+    workload = limited(cast, time=None, idle=1800, idle_since=START + timedelta(seconds=600))
+    for seconds, warned in ((1499, 0), (1500, 1), (1600, 1), (2399, 1)):
+        clock(seconds)
+        tasks.limit()
+        assert len(said(workload, "IdleLimitNear")) == warned, seconds
+    assert "Half of the idle limit of 30 min has passed without use of its GPUs" in said(workload, "IdleLimitNear")[0]
+    assert asked == []
+    clock(2400)
+    tasks.limit()
+    why = "Stopped: its idle limit of 30 min was reached (project team-a); its GPUs were not used."
+    assert said(workload, "IdleLimit") == [why]
+    assert asked == [("stop", str(workload.pk))]
+
+
+def test_use_begins_it_anew(cast: Cast, clock: Any, asked: Asked) -> None:
+    workload = limited(cast, time=None, idle=1800, idle_since=START)
+    clock(1000)
+    tasks.limit()
+    Workload.objects.update(idle_since=START + timedelta(seconds=1200))
+    clock(2000)
+    tasks.limit()
+    assert len(said(workload, "IdleLimitNear")) == 1
+    clock(2100)
+    tasks.limit()
+    tasks.limit()
+    assert len(said(workload, "IdleLimitNear")) == 2
+    assert asked == []
+
+
+def test_where_its_use_is_not_known_nothing_is_stopped(cast: Cast, clock: Any, asked: Asked) -> None:
+    workload = limited(cast, time=None, idle=60)
+    clock(9 * HOUR)
+    tasks.limit()
+    assert (asked, said(workload, "IdleLimitNear")) == ([], [])
+
+
+def test_idle_time_of_an_earlier_run_does_not_count(cast: Cast, clock: Any, asked: Asked) -> None:
+    limited(cast, time=None, idle=1800, idle_since=START - timedelta(hours=9))
+    clock(600)
+    tasks.limit()
+    assert asked == []
+    Workload.objects.update(status=Status.STOPPED)
+    workload = Workload.objects.get()
+    actions.run(workload, cast.bob)
+    workload.refresh_from_db()
+    assert workload.idle_since is None
+
+
+def test_a_thousand_take_no_more_queries_than_ten(cast: Cast, clock: Any, asked: Asked) -> None:
+    workload = limited(cast)
+
+    def copies(count: int) -> None:
+        rows = [Workload(**{each.attname: getattr(workload, each.attname) for each in Workload._meta.concrete_fields if each.name != "id"})
+                for _ in range(count)]  # fmt: skip
+        for number, each in enumerate(rows):
+            each.name = f"w{count}-{number}"
+        Workload.objects.bulk_create(rows)
+
+    copies(10)
+    clock(HOUR - 60)
+    with CaptureQueriesContext(connection) as few:
+        tasks.limit()
+    copies(400)
+    with CaptureQueriesContext(connection) as many:
+        tasks.limit()
+    assert len(many) == len(few) <= 3
+
+
+@pytest.mark.parametrize(
+    ("prometheus", "idle_since", "told"),
+    [("", None, "GPU use is unknown here: the idle limit is not applied"), ("http://p", None, "Nothing is known of its GPUs being idle"),
+     ("http://p", START, "30 min 0 s used, 30 min 0 s left")],
+)  # fmt: skip
+def test_the_details_tell_what_is_used_and_left(
+    client: Client, cast: Cast, clock: Any, prometheus: str, idle_since: datetime | None, told: str
+) -> None:
+    Cluster.objects.update(prometheus_url=prometheus)
+    workload = limited(cast, idle=HOUR, idle_since=idle_since)
+    clock(1800)
+    client.force_login(cast.bob)
+    text = client.get(f"/workloads/{workload.pk}").content.decode()
+    assert "2 h, 30 min 0 s used, 1 h 30 min left" in text
+    assert told in text
+
+
+def test_the_reason_that_a_cluster_gives_is_not_taken_for_ours(cast: Cast, clock: Any) -> None:
+    workload = limited(cast)
+    Workload.objects.update(reason="Stopped: says a pod.")
+    moved(workload, 1, Status.RUNNING)
+    journal.asked_to_stop(workload.pk, cast.bob)
+    workload.refresh_from_db()
+    assert workload.reason == ""
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("asked")
+def test_sweeps_at_once_warn_and_stop_once(clock: Any) -> None:
+    cast = make_cast()
+    near, over = limited(cast, "near"), limited(cast, "over", ran_seconds=2.0 * HOUR)
+    clock(HOUR + 60)
+    at_once(*[tasks.limit] * 4, lambda: None)
+    assert len(said(near, "TimeLimitNear")) == 1
+    assert len(said(over, "TimeLimit")) == 1
+    assert AuditEntry.objects.filter(event="stop").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("asked")
+def test_a_person_and_the_limit_at_once_stop_it_once(clock: Any) -> None:
+    cast = make_cast()
+    workload = limited(cast)
+    clock(2 * HOUR)
+    at_once(tasks.limit, lambda: actions.stop(workload, cast.bob))
+    workload.refresh_from_db()
+    assert (workload.status, workload.desired) == (Status.STOPPING, Desired.STOPPED)
+    assert len(said(workload, "TimeLimit")) + len(said(workload, "Stop")) == 1
+
+
+def test_what_runs_on_a_cluster_is_taken_out_of_it(acting: Acting, asked: Asked) -> None:
+    Project.objects.filter(pk=acting.project.pk).update(time_limit_seconds=60)
+    acting.project.refresh_from_db()
+    workload = acting.submit("long", setup=Setup(Environment("any", command=SLEEP)))
+    acting.repeat(tasks.launch, workload, lambda: workload.job_uid)
+    acting.until(workload, "Running")
+    assert workload.started_at is not None
+    Workload.objects.filter(pk=workload.pk).update(started_at=workload.started_at - timedelta(seconds=90))
+    tasks.limit()
+    acting.repeat(tasks.stop, workload, lambda: workload.status == Status.STOPPED)
+    assert workload.reason == "Stopped: its time limit of 1 min was reached (project team-a)."
+    assert acting.pods(workload) == []

@@ -1,0 +1,94 @@
+"""What one policy can say: read from JSON, written back as it was, and refused with the field and the attribute named."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.workloads.policies import policies
+from workloads.policing import CATALOGUE, BadRules, Policy, Wrong, known, read, write
+from workloads.policing.checking import wrong
+from workloads.policing.kinds import MOST_OPTIONS, Pairs
+from workloads.policing.rules import MOST_RULES
+
+FEW = settings(max_examples=60, deadline=None, derandomize=True)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@FEW
+@given(policies())
+def test_rules_are_read_as_they_were_written(those: list[Policy]) -> None:
+    for each in those:
+        assert read(write(each.rules)) == each.rules
+        assert known(write(each.rules)) == each.rules
+
+
+@FEW
+@given(
+    st.sampled_from(sorted(CATALOGUE)),
+    st.dictionaries(st.sampled_from(("default", "required", "min", "max", "step", "options", "locked")), JSON),
+)
+def test_whatever_is_sent_is_right_or_told_to_be_wrong(name: str, rule: dict[str, Any]) -> None:
+    told: Sequence[Wrong] = ()
+    try:
+        found = read({name: rule})
+    except BadRules as bad:
+        found, told = {}, bad.wrong
+    assert all(each.field == name and each.text.startswith(CATALOGUE[name].label) for each in told)
+    assert read(write(found)) == found
+
+
+@pytest.mark.parametrize("given_rules", [None, [], "x", {"workers": 3}, {"nope": {}}, {"workers": {"nope": 1}}, {3: {}}])
+def test_what_is_no_rules_is_refused(given_rules: object) -> None:
+    assert wrong(given_rules)
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "attribute", "words"),
+    [
+        ("workers", {"min": True}, "min", "must be a whole number"),
+        ("workers", {"min": -1}, "min", "must be a whole number"),
+        ("workers", {"required": True}, "required", "makes no sense"),
+        ("image", {"min": 3}, "min", "makes no sense"),
+        ("image", {"options": []}, "options", "list of 1 to 200"),
+        ("image", {"options": ["x"] * (MOST_OPTIONS + 1)}, "options", "list of 1 to 200"),
+        ("image", {"options": ["x" * 600]}, "options", "at most 512"),
+        ("image", {"default": "b", "options": ["a*"]}, "default", "by this very rule"),
+        ("gpus.portion", {"max": 1.5}, "max", "above 0 and at most 1"),
+        ("cpu_limit", {"min": "2", "max": "1500m"}, "min", "must not be above the maximum, 1500m"),
+        ("priority", {"options": ["urgent"]}, "options", "must be one of very-low"),
+        ("host_network", {"locked": True}, "default", "the value that is locked"),
+        ("variables", {"locked": True}, "default", "the value that is locked"),
+        ("variables", {"default": {"A": 1}}, "default", "texts as values"),
+        ("volumes", {"options": ["floppy"]}, "options", "must be of emptyDir"),
+        ("node_pools", {"locked": True, "required": True}, "locked", "required and locked at nothing"),
+        ("workers", {"step": 0}, "step", "whole number from 1"),
+    ],
+)
+def test_a_rule_that_cannot_be_is_told_with_its_attribute(name: str, rule: dict[str, Any], attribute: str, words: str) -> None:
+    found = wrong({name: rule})
+    assert [(each.field, each.attribute) for each in found] == [(name, attribute)]
+    assert words in found[0].text
+
+
+def test_so_many_rules_are_too_many() -> None:
+    assert "at most 100 rules" in wrong({f"f{number}": {} for number in range(MOST_RULES + 1)})[0].text
+
+
+def test_a_stored_rule_of_another_version_is_left_out() -> None:
+    assert known({"of-tomorrow": {"min": 1}, "workers": {"max": 3, "of-tomorrow": 1}, "image": 7}).keys() == {"workers"}
+
+
+def test_every_field_can_be_spoken_of_and_has_a_place() -> None:
+    for name, field in CATALOGUE.items():
+        assert field.name == name
+        assert field.has
+        assert field.label
+        assert field.path
+        assert field.form or isinstance(field.kind, Pairs) or name == "volumes"

@@ -1,0 +1,148 @@
+"""A project's page as a team lead opens it every morning: quota, what runs and waits and why, who holds the GPUs, what failed."""
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from clusters.models import Node
+from projects.models import AccessRule, CustomRole, Project, User
+from tests.cast import Cast
+from tests.workloads import objects
+from tests.workloads.table_rows import a_pod, a_workload, an_event
+from tests.workloads.test_overview import HOSTILE, as_, html, sampled, tile
+from workloads.models import Workload
+
+
+def page(cast: Cast, user: User) -> str:
+    return html(user, f"/projects/{cast.team_a.pk}")
+
+
+def waits(cast: Cast, name: str = "waits", gpus: int = 8) -> Workload:
+    """A workload whose pod asks for more than is free, with the objects that say so."""
+    job = {"kind": "PyTorchJob", "metadata": {"name": name, "uid": name}, "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1}}}}
+    workload = a_workload(cast.team_a, name, status="Pending", job=job, requested_pods=1, gpus_requested=gpus)
+    data = objects.queued("master", 0, owner=name, name=f"{name}-master-0", resources={"requests": {"nvidia.com/gpu": str(gpus)}})
+    a_pod(workload, "master", phase="Pending", status="Pending", data=data)
+    return workload
+
+
+def test_the_quota_is_a_picture_with_words(cast: Cast) -> None:
+    a_workload(cast.team_a, gpus_allocated=Decimal(3))
+    shown = page(cast, cast.vera)
+    assert 'aria-label="GPUs: 3 GPUs allocated, 1 more than the quota of 2"' in shown
+    assert "over its quota" in tile(shown, "Allocated GPUs")
+
+
+def test_cpu_and_memory_are_as_the_queue_told_and_hostile_numbers_are_left_out(cast: Cast) -> None:
+    Project.objects.update(allocated={"cpu": "12", "memory": str(3 << 30)}, cpu_quota=Decimal(24), memory_quota=6 << 30)
+    shown = page(cast, cast.vera)
+    assert "CPU: 12 cores allocated of a quota of 24" in shown
+    assert "Memory: 3 GiB allocated of a quota of 6" in shown
+    Project.objects.update(allocated={"cpu": "NaN", "memory": "<b>"})
+    assert "cores allocated" not in page(cast, cast.vera)
+
+
+def test_why_it_waits_and_who_holds_the_gpus_as_far_as_one_may_see(cast: Cast) -> None:
+    Node.objects.create(cluster=cast.cluster, name="n", is_ready=True, gpus=8, cpu=64, memory=1 << 38)
+    holder = a_workload(cast.team_b, "secret", gpus_allocated=Decimal(6))
+    a_pod(holder, node="n", gpus=Decimal(6))
+    waits(cast)
+    shown = page(cast, cast.vera)
+    assert "Needs 8 GPUs; 2 of 8 are free; other projects hold 6." in shown
+    assert "Other projects" in shown
+    assert "team-b" not in shown
+    assert "secret" not in shown
+    assert "2 of 8 are free; team-b holds 6." in page(cast, cast.alice)
+
+
+def test_failures_tell_their_reason_and_idle_workloads_since_when(cast: Cast) -> None:
+    a_workload(cast.team_a, "broken", status="Failed", reason="OOMKilled: worker 3", ended_at=timezone.now())
+    a_workload(cast.team_a, "lazy", gpus_allocated=Decimal(1), idle_since=timezone.now() - timedelta(minutes=50))
+    shown = page(cast, cast.bob)
+    assert "OOMKilled: worker 3" in shown
+    assert re.search(r"GPUs idle since <time[^>]*>50 min ago", shown)
+
+
+def test_idle_gpus_are_unknown_without_prometheus_and_it_says_so(cast: Cast) -> None:
+    assert tile(page(cast, cast.vera), "Idle GPUs") == "Idle GPUs Unknown its cluster has no Prometheus set"
+    sampled(cast.team_a, gpus_allocated=Decimal(2), gpus_idle=Decimal(1))
+    assert "1 of 2 held" in tile(page(cast, cast.vera), "Idle GPUs")
+
+
+def test_what_a_stranger_wrote_is_text(cast: Cast) -> None:
+    waiting = waits(cast)
+    Workload.objects.filter(pk=waiting.pk).update(reason=HOSTILE)
+    an_event(waiting, HOSTILE, kind="cluster", reason="FailedScheduling", subject_kind="Pod", subject="waits-master-0")
+    a_workload(cast.team_a, "broken", status="Failed", reason=HOSTILE, ended_at=timezone.now())
+    assert "<img src=x" not in page(cast, cast.alice)
+
+
+def test_who_may_not_see_workloads_sees_the_quota_only(cast: Cast) -> None:
+    a_workload(cast.team_a, "secret", gpus_allocated=Decimal(1))
+    role = CustomRole.objects.create(name="Sees projects", permissions=["projects:view"])
+    user = User.objects.create(username="quiet")
+    AccessRule.objects.create(user=user, project=cast.team_a, custom_role=role)
+    shown = page(cast, user)
+    assert "Quota" in shown
+    assert "secret" not in shown
+    assert "Who holds" not in shown
+    assert as_(user).get(f"/projects/{cast.team_a.pk}/allocation").status_code in (403, 404)
+
+
+def test_another_teams_is_not_there(cast: Cast, client: Client) -> None:
+    client.force_login(cast.mallory)
+    for path in ("", "/now", "/allocation", "/allocation?format=csv"):
+        assert client.get(f"/projects/{cast.team_a.pk}{path}").status_code == 404, path
+
+
+def test_what_is_asked_for_again_is_the_same_part(cast: Cast) -> None:
+    a_workload(cast.team_a)
+    part = html(cast.vera, f"/projects/{cast.team_a.pk}/now")
+    assert '<div id="now"' in part
+    assert "<html" not in part
+    assert '<div id="now"' in page(cast, cast.vera)
+
+
+def test_the_figures_of_its_chart(cast: Cast) -> None:
+    sampled(cast.team_a, 3, gpus_allocated=Decimal(2), gpus_quota=Decimal(2))
+    sampled(cast.team_b, 3, gpus_allocated=Decimal(9))
+    found = as_(cast.vera).get(f"/projects/{cast.team_a.pk}/allocation?range=1h").json()
+    assert [line["name"] for line in found["lines"]] == ["team-a"]
+    assert max(point or 0 for point in found["quota"]) == 2
+    answer = as_(cast.vera).get(f"/projects/{cast.team_a.pk}/allocation?range=1h&format=csv")
+    assert 'filename="allocation-team-a.csv"' in answer["Content-Disposition"]
+
+
+def test_the_queries_do_not_grow_with_the_workloads(cast: Cast) -> None:
+    client = as_(cast.vera)
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            assert client.get(f"/projects/{cast.team_a.pk}").status_code == 200
+        return len(captured)
+
+    waits(cast)
+    for status in ("Running", "Failed"):
+        a_workload(cast.team_a, f"first-{status}", status=status, gpus_allocated=1, ended_at=timezone.now())
+    queries()
+    few = queries()
+    for number in range(20):
+        waits(cast, f"waits-{number}")
+    Workload.objects.bulk_create(
+        Workload(
+            project=cast.team_a,
+            cluster=cast.cluster,
+            name=f"w-{number}",
+            spec={},
+            status=("Running", "Failed", "Completed", "Pending")[number % 4],
+            gpus_allocated=1,
+            ended_at=timezone.now(),
+        )
+        for number in range(1000)
+    )
+    assert queries() <= few <= 40

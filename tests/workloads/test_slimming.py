@@ -1,0 +1,153 @@
+"""What is kept of an object; and that from its bytes the same is made as from the object."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.workloads import objects
+from workloads.observed import plain, view
+from workloads.slimming import KEPT_TEXT, SLIMMING, slim
+from workloads.states import requested_pods
+
+TEXT = st.text(max_size=6) | st.sampled_from(["a\x00b", "x" * 4097, "\U0001f600", "\u202e"])
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([2**53, -(2**53), 1 - 2**53, 10**20])
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT | st.sampled_from(["name", "uid", "replicas"]), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def some(*names: str, value: Any = JSON) -> Any:
+    return st.fixed_dictionaries({}, optional=dict.fromkeys(names, value))
+
+
+def mostly(likely: Any) -> Any:
+    """What is there in a cluster, or anything at all."""
+    return likely | JSON
+
+
+OWNERS = st.lists(mostly(some("kind", "name", "uid", "controller", "blockOwnerDeletion")), max_size=9)
+METADATA = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(("name", "uid", "resourceVersion", "generation", "labels", "managedFields"), JSON),
+        "annotations": mostly(some("gpu-fraction", "gpu-memory", "last-applied")),
+        "ownerReferences": mostly(OWNERS),
+    },
+)
+CONTAINERS = st.lists(mostly(some("name", "image", "resources", "env")), max_size=3)
+REPLICAS = st.dictionaries(st.sampled_from(["Master", "Worker"]), mostly(some("replicas", "restartPolicy", "template")), max_size=2)
+SPEC = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(("nodeName", "suspend", "tolerations", "runPolicy", "volumes"), JSON),
+        **dict.fromkeys(("containers", "initContainers"), mostly(CONTAINERS)),
+        **dict.fromkeys(("pytorchReplicaSpecs", "mpiReplicaSpecs"), mostly(REPLICAS)),
+        "trainer": mostly(some("numNodes", "image")),
+    },
+)
+ITEMS = st.lists(mostly(some("type", "name", "state", "lastProbeTime")), max_size=3)
+STATUS = st.fixed_dictionaries(
+    {},
+    optional={"phase": JSON, "replicaStatuses": JSON, "hostIP": JSON} | dict.fromkeys(("conditions", "containerStatuses"), mostly(ITEMS)),
+)
+OBJECTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "kind": JSON,
+        "apiVersion": JSON,
+        "metadata": mostly(METADATA),
+        "spec": mostly(SPEC),
+        "status": mostly(STATUS),
+    },
+)
+
+
+def deep(levels: int) -> Any:
+    return "the end" if levels == 0 else {"in": deep(levels - 1)}
+
+
+@given(OBJECTS, st.booleans())
+@example({"status": {"replicaStatuses": deep(8)}}, False)
+@example({"status": {"replicaStatuses": deep(9)}}, False)
+@example({"status": {"conditions": [{"type": str(number)} for number in range(65)]}}, False)
+@example({"status": {"jobsStatus": list(range(65))}}, False)
+@example({"metadata": {"labels": {str(number): number for number in range(65)}}}, False)
+@example({"metadata": {"annotations": {}, "ownerReferences": []}, "spec": {"containers": [], "trainer": {}}}, False)
+@example({"metadata": {"labels": {"a": "x" * 4096, "b": "x" * 4097}}}, False)
+@example({"status": {"message": "x" * KEPT_TEXT}}, False)
+@settings(max_examples=400, deadline=None)
+def test_from_its_bytes_the_same_is_made_as_from_the_object(obj: Any, escaped: bool) -> None:
+    raw = json.dumps(obj, ensure_ascii=escaped).encode()
+    assert SLIMMING.decode(raw) == slim(msgspec.json.decode(raw, type=dict))
+
+
+@pytest.mark.parametrize("raw", [b"[]", b"7", b'"x"', b"{", b'{"status": }', b'{"status": "\xff"}'])
+def test_what_is_no_object_is_refused(raw: bytes) -> None:
+    with pytest.raises((msgspec.MsgspecError, UnicodeDecodeError)):
+        SLIMMING.decode(raw)
+
+
+@pytest.mark.parametrize("spelt", [r"\u0000", r"\ud800", r"\uDFFF", r"\ud83d\ude00"])
+def test_what_is_no_text_does_not_slip_through(spelt: str) -> None:
+    raw = f'{{"status": {{"message": "a{spelt}b", "{spelt}": 1}}}}'.encode()
+    try:
+        kept = SLIMMING.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return
+    text = json.dumps(kept, ensure_ascii=False)
+    assert "\\u0000" not in text
+    text.encode()
+
+
+@given(st.text(max_size=60), st.integers(1, 40))
+def test_text_that_is_plain_already_is_as_text_that_has_to_be_made_so(text: str, longest: int) -> None:
+    assert plain(text, longest) == plain(f"\x00{text}"[: 4 * longest], longest)
+
+
+def test_a_pod_that_nobody_changes_is_read_once() -> None:
+    kept, other = slim(objects.pod("worker", 1)), objects.pod("worker", 1)
+    assert view(kept) is view(kept)
+    assert view(other) is not view(other)
+    assert view(kept) == view(other)
+
+
+def test_all_that_a_view_needs_is_kept() -> None:
+    pod = objects.ended("worker", 1, code=1, end={"message": "Traceback"}, annotations={"gpu-fraction": "0.5"})
+    assert view(SLIMMING.decode(json.dumps(pod).encode())) == view(pod)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"training.kubeflow.org/job-role": "launcher"},
+        {"training.kubeflow.org/job-role": "worker", "training.kubeflow.org/replica-index": "2"},
+        {"jobset.sigs.k8s.io/replicatedjob-name": "node", "batch.kubernetes.io/job-completion-index": "1"},
+    ],
+)
+def test_the_labels_that_tell_a_pods_place_are_kept(labels: dict[str, str]) -> None:
+    pod = objects.pod()
+    pod["metadata"]["labels"] = labels
+    assert slim(pod)["metadata"]["labels"] == labels
+
+
+@pytest.mark.parametrize("field", ["pytorch", "tf", "xgb", "jax", "mpi"])
+def test_how_many_pods_a_job_wants_is_kept(field: str) -> None:
+    replicas = {"Worker": {"replicas": 3, "template": {"spec": {}}}, "Master": {"replicas": 1}}
+    job = {"kind": "AnyJob", "spec": {f"{field}ReplicaSpecs": replicas}}
+    assert requested_pods(slim(job)) == 4
+    assert "template" not in json.dumps(slim(job))
+
+
+def test_of_a_trainjob_the_nodes_and_how_its_jobs_stand_are_kept() -> None:
+    status = {"conditions": [objects.condition("Complete")], "jobsStatus": [{"name": "node", "succeeded": 1}]}
+    job = {"kind": "TrainJob", "spec": {"trainer": {"numNodes": 4, "image": "train:1", "env": [{}]}, "runtimeRef": {"name": "torch"}}}
+    kept = slim(job | {"status": status})
+    assert requested_pods(kept) == 4
+    assert kept["status"] == status
+    assert kept["spec"] == {"trainer": {"numNodes": 4}, "runtimeRef": {"name": "torch"}}

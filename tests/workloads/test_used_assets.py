@@ -1,0 +1,208 @@
+"""What a workload was made from: remembered with it, shown with it, and chosen again for a copy."""
+
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from environments import actions as assets
+from environments.credentials import secret_name
+from environments.models import ComputeResource, Credential, DataSource, Environment
+from projects.models import Project
+from projects.scopes import of_project
+from tests.api.calling import Caller, a_body
+from tests.cast import Cast, a_spec
+from tests.workloads.wizarding import Walk, key_of
+from workloads import actions, asset_uses
+from workloads.asset_uses import Used
+from workloads.models import UsedAsset, Workload
+from workloads.specs import MasterChanges, Source, Variable, from_json
+
+pytestmark = pytest.mark.django_db
+CREDENTIAL = {"kind": "generic", "public": {"keys": ["TOKEN"]}, "secret": '{"TOKEN": "s3cret"}'}
+
+
+def made(project: Project) -> tuple[Environment, ComputeResource]:
+    """An environment and a compute resource of a project."""
+    environment = Environment.objects.create(name="mine", image="team/mine:1", command="run it", framework="PyTorch", project=project)
+    size = ComputeResource.objects.create(name="fifth", gpu_devices=1, gpu_portion=Decimal("0.2"), project=project)
+    return environment, size
+
+
+def submitted(cast: Cast, **changes: Any) -> Workload:
+    """A workload that bob made in the wizard."""
+    Walk(cast).started().set_up(**changes).send().send()
+    return Workload.objects.latest("created_at")
+
+
+def rows(workload: Workload) -> list[tuple[str, str, int, str]]:
+    return list(workload.assets.order_by("kind").values_list("kind", "name", "version", "part"))
+
+
+def of_chosen(cast: Cast) -> tuple[Environment, ComputeResource, Workload]:
+    environment, size = made(cast.team_a)
+    return environment, size, submitted(cast, environment_choice=str(environment.pk), compute_choice=str(size.pk))
+
+
+def change(asset: Environment | ComputeResource, cast: Cast, **values: Any) -> None:
+    assets.change(asset, values, scope=of_project(cast.team_a), by=cast.bob)
+
+
+def test_a_workload_of_the_wizard_remembers_its_assets(cast: Cast) -> None:
+    _, _, workload = of_chosen(cast)
+    assert rows(workload) == [("compute", "fifth", 1, ""), ("environment", "mine", 1, "")]
+
+
+def test_own_values_are_made_from_nothing(cast: Cast) -> None:
+    workload = submitted(cast, environment_choice="custom", image="team/own", compute_choice="custom")
+    assert rows(workload) == []
+
+
+def test_what_was_refused_remembers_nothing(cast: Cast) -> None:
+    of_chosen(cast)
+    walk = Walk(cast).started(name="train1")
+    assert walk.page.status_code == 422
+    assert UsedAsset.objects.values("workload").distinct().count() == 1
+
+
+def test_a_change_of_an_asset_changes_no_workload(cast: Cast) -> None:
+    environment, size, workload = of_chosen(cast)
+    before = Workload.objects.filter(pk=workload.pk).values().get()
+    change(environment, cast, image="team/other:2")
+    change(size, cast, gpu_devices=8, gpu_portion=None)
+    assert Workload.objects.filter(pk=workload.pk).values().get() == before
+    assert from_json(workload.spec).setup.environment.image == "team/mine:1"
+
+
+def shown(cast: Cast, workload: Workload, user: str = "bob") -> str:
+    client = Client()
+    client.force_login(getattr(cast, user))
+    return re.sub(r"\s+", " ", client.get(f"/workloads/{workload.pk}/details").content.decode())
+
+
+def test_the_details_name_the_version_and_whether_it_changed(cast: Cast) -> None:
+    environment, size, workload = of_chosen(cast)
+    change(environment, cast, image="team/other:2")
+    text = shown(cast, workload)
+    assert f'<a href="/environments/{environment.pk}">mine</a>, version 1 (it has changed since)' in text
+    assert f'<a href="/compute-resources/{size.pk}">fifth</a>, version 1</dd>' in text
+
+
+def test_an_asset_that_is_gone_keeps_its_name_without_a_link(cast: Cast) -> None:
+    environment, _, workload = of_chosen(cast)
+    assets.remove(environment, cast.bob)
+    text = shown(cast, workload)
+    assert "<dd>mine, version 1</dd>" in text
+
+
+def test_an_asset_that_the_reader_may_not_see_is_no_link(cast: Cast) -> None:
+    environment, _, workload = of_chosen(cast)
+    Environment.objects.filter(pk=environment.pk).update(project=cast.team_b)
+    text = shown(cast, workload)
+    assert str(environment.pk) not in text
+
+
+def test_a_credential_is_remembered_whoever_named_its_secret(cast: Cast) -> None:
+    credential = Credential.objects.create(name="wandb", project=cast.team_a, **CREDENTIAL)
+    secret = {"name": secret_name(credential), "key": "TOKEN"}
+    body = a_body(cast, environmentVariables=[{"name": "WANDB", "secret": secret}])
+    told = Caller(cast.bob)("POST", "/workloads/distributed", body, 202)
+    assert rows(Workload.objects.get(pk=told["workloadId"])) == [("credential", "wandb", 1, "")]
+
+
+def test_a_credential_of_the_master_alone_is_its_part(cast: Cast) -> None:
+    credential = Credential.objects.create(name="wandb", project=cast.team_a, **CREDENTIAL)
+    variable = Variable("WANDB", source=Source.SECRET, object_name=secret_name(credential), key="TOKEN")
+    spec = a_spec(cast.team_a, master=MasterChanges(variables=(variable,)))
+    assert rows(actions.submit(spec, project=cast.team_a, by=cast.bob)) == [("credential", "wandb", 1, "master")]
+
+
+def test_another_projects_credential_is_not_told(cast: Cast) -> None:
+    credential = Credential.objects.create(name="theirs", project=cast.team_b, **CREDENTIAL)
+    variable = Variable("WANDB", source=Source.SECRET, object_name=secret_name(credential), key="TOKEN")
+    spec = a_spec(cast.team_a, master=MasterChanges(variables=(variable,)))
+    assert rows(actions.submit(spec, project=cast.team_a, by=cast.bob)) == []
+
+
+def test_an_asset_of_workers_and_master_is_remembered_once(cast: Cast) -> None:
+    environment, _ = made(cast.team_a)
+    twice = [asset_uses.used(environment, "master"), asset_uses.used(environment)]
+    assert rows(actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob, assets=twice)) == [("environment", "mine", 1, "")]
+
+
+def test_users_of_an_asset_are_those_that_one_may_see(cast: Cast) -> None:
+    environment = Environment.objects.create(name="everybodys", image="x")
+    for number, project in enumerate((cast.team_a, cast.team_a, cast.team_b)):
+        chosen = [Used("environment", environment.pk, environment.name, 1)]
+        actions.submit(a_spec(project, f"train{number}"), project=project, by=cast.alice, assets=chosen)
+    assert [each.name for each in asset_uses.users_of(environment.pk, cast.bob)] == ["train1", "train0"]
+    assert asset_uses.counts([environment.pk], cast.bob) == {environment.pk: 2}
+    assert asset_uses.counts([environment.pk]) == {environment.pk: 3}
+
+
+def test_counting_uses_asks_once_however_many_there_are(cast: Cast) -> None:
+    environments = [Environment.objects.create(name=f"env-{number}", image="x") for number in range(20)]
+    workload = actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    UsedAsset.objects.bulk_create(UsedAsset(workload=workload, kind="environment", asset=each.pk, name=each.name) for each in environments)
+    cast.bob.refresh_from_db()
+    assert cast.bob.rights.everything
+    with CaptureQueriesContext(connection) as captured:
+        counted = asset_uses.counts([each.pk for each in environments], cast.bob)
+    assert (len(counted), len(captured)) == (20, 1)
+
+
+def copied(cast: Cast, workload: Workload) -> Walk:
+    return Walk(cast, query=f"?copy={workload.pk}")
+
+
+def test_a_copy_chooses_the_same_assets(cast: Cast) -> None:
+    environment, size, workload = of_chosen(cast)
+    # As good as the one that was used, and not the one that was.
+    Environment.objects.create(name="also", image="team/mine:1", command="run it", framework="PyTorch", project=cast.team_a)
+    setup = copied(cast, workload).draft.data["setup"]
+    assert (setup["environment_choice"], setup["compute_choice"]) == ([str(environment.pk)], [str(size.pk)])
+
+
+def test_a_copy_keeps_its_environment_and_what_it_gave_then(cast: Cast) -> None:
+    environment, _, workload = of_chosen(cast)
+    change(environment, cast, image="team/other:2")
+    walk = copied(cast, workload)
+    setup = walk.draft.data["setup"]
+    assert (setup["environment_choice"], setup["image"]) == ([str(environment.pk)], ["team/mine:1"])
+
+
+def test_a_copy_says_which_asset_has_changed(cast: Cast) -> None:
+    _, size, workload = of_chosen(cast)
+    change(size, cast, gpu_devices=8, gpu_portion=None)
+    walk = copied(cast, workload)
+    assert walk.draft.data["setup"]["compute_choice"] == ["custom"]
+    assert "The compute resource fifth has changed since: what it gave stands in the form as own values." in walk.text
+
+
+def test_a_copy_says_which_asset_is_not_for_use_any_more(cast: Cast) -> None:
+    environment, _, workload = of_chosen(cast)
+    assets.remove(environment, cast.bob)
+    walk = copied(cast, workload)
+    assert walk.draft.data["setup"]["environment_choice"] == ["custom"]
+    assert "The environment mine is not for use here any more" in walk.text
+
+
+def test_a_copy_chooses_its_data_sources(cast: Cast) -> None:
+    source = DataSource.objects.create(
+        name="images", kind="nfs", origin={"server": "nfs.example.com", "export": "/images"}, path="/images", project=cast.team_a
+    )
+    workload = submitted(cast, data_sources=[str(source.pk)], **{f"source_path-{source.pk}": "/elsewhere"})
+    setup = copied(cast, workload).draft.data["setup"]
+    assert setup["data_sources"] == [str(source.pk)]
+    assert setup[f"source_path-{source.pk}"] == ["/elsewhere"]
+    assert not any(name.startswith("volumes-") for name in setup)
+
+
+def test_built_in_assets_are_remembered_as_well(cast: Cast) -> None:
+    workload = submitted(cast)
+    assert [name for _, name, _, _ in rows(workload)] == ["small-fraction", "allreduce"]
+    assert str(workload.assets.get(kind="environment").asset) == key_of("allreduce")
