@@ -29,13 +29,14 @@ from django.utils import timezone  # noqa: E402
 from benchmarks.seeding import seed  # noqa: E402
 from clusters.models import Cluster  # noqa: E402
 from console import lists  # noqa: E402
-from projects.models import Membership, Project, Role, User  # noqa: E402
+from projects.models import AccessRule, Project, User  # noqa: E402
+from projects.permissions import L1  # noqa: E402
 from projects.querysets import visible_projects  # noqa: E402
 from workloads import journal, queries  # noqa: E402
 from workloads.filters import Filters  # noqa: E402
-from workloads.following.sources import SLIMMING  # noqa: E402
 from workloads.journal import Seen  # noqa: E402
 from workloads.models import Pod, Workload  # noqa: E402
+from workloads.slimming import SLIMMING  # noqa: E402
 
 ELSEWHERE = "elsewhere"
 """The cluster of the seeded rows. Nobody follows or asks it, so that what is measured is not disturbed by what it lacks."""
@@ -94,7 +95,7 @@ def sessions() -> Any:
 def _person(name: str, projects: list[Project]) -> User:
     user, _ = User.objects.get_or_create(username=name)
     for project in projects:
-        Membership.objects.get_or_create(user=user, project=project, defaults={"role": Role.MEMBER})
+        AccessRule.objects.get_or_create(user=user, project=project, defaults={"role": L1})
     return user
 
 

@@ -10,7 +10,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from clusters.models import Cluster
-from projects.models import Department, Membership, Project, Role, User
+from projects.models import AccessRule, Department, Project, User
+from projects.permissions import L1
 from workloads.models import Attempt, Event, Pod, Position, Workload
 from workloads.specs import Architecture, Compute, Environment, Framework, Gpus, Setup, Spec, to_json
 
@@ -43,7 +44,7 @@ def _project(name: str, cluster: Cluster, department: Department, owner: User) -
     project, _ = Project.objects.get_or_create(
         name=name, defaults={"department": department, "cluster": cluster, "namespace": f"muster-{name}", "queue": name}
     )
-    Membership.objects.get_or_create(user=owner, project=project, defaults={"role": Role.MEMBER})
+    AccessRule.objects.get_or_create(user=owner, project=project, defaults={"role": L1})
     return project
 
 

@@ -3,6 +3,7 @@
 python scripts/vendor.py patternfly patternfly-patternfly-6.6.1.tgz
 python scripts/vendor.py icons lucide-static-1.62.0.tgz
 python scripts/vendor.py axe axe-core-4.14.1.tgz
+python scripts/vendor.py uplot uplot-1.6.32.tgz
 """
 
 import re
@@ -66,6 +67,13 @@ def axe(package: Package) -> None:
         _write(place / name, package.read(name))
 
 
+def uplot(package: Package) -> None:
+    """The charts of the overview: one script, and its style sheet."""
+    place = ROOT / f"static/vendor/uplot-{package.version}"
+    for path in ("LICENSE", "dist/uPlot.iife.min.js", "dist/uPlot.min.css"):
+        _write(place / Path(path).name, package.read(path))
+
+
 def used() -> set[str]:
     """The icons that templates, scripts and Python name: `{% icon "name" %}`, `icon="name"` and their kin, and the statuses' own."""
     return set(_named()) | ALWAYS
@@ -90,6 +98,6 @@ def _write(path: Path, content: bytes) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] not in ("patternfly", "icons", "axe"):
+    if len(sys.argv) != 3 or sys.argv[1] not in ("patternfly", "icons", "axe", "uplot"):
         raise SystemExit(__doc__)
-    {"patternfly": patternfly, "icons": icons, "axe": axe}[sys.argv[1]](Package(sys.argv[2]))
+    {"patternfly": patternfly, "icons": icons, "axe": axe, "uplot": uplot}[sys.argv[1]](Package(sys.argv[2]))

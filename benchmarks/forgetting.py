@@ -1,0 +1,136 @@
+"""A server between a client and an API which, when told to, forgets where its watches are: their next frame is a 410."""
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any
+
+import yaml
+from kubehttp import Server
+
+WATCH = re.compile(rb"GET \S*/pods\?\S*watch=[1tT]")
+CHUNK = 256 << 10
+EXPIRED = {
+    "type": "ERROR",
+    "object": {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": "too old resource version",
+        "reason": "Expired",
+        "code": 410,
+    },
+}
+
+
+class Forgetting:
+    """Plain HTTP on a free port of this machine; everything passes as it is. Use it in a with block.
+
+    After `hold` nothing that happens to pods passes; `forget` ends their watches with a 410, and all passes again.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._open = asyncio.Event()
+        self._watches: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.port = 0
+
+    def kubeconfig(self) -> str:
+        """One that leads here."""
+        user = {"token": self._server.token or "none"}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{self.port}"}}],
+            "users": [{"name": "u", "user": user}],
+        }
+        return yaml.safe_dump(config)
+
+    def __enter__(self) -> "Forgetting":
+        self._thread.start()
+        self._do(self._begin())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._do(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def hold(self) -> None:
+        async def hold() -> None:
+            self._open.clear()
+
+        self._do(hold())
+
+    def forget(self) -> int:
+        """How many watches were ended."""
+
+        async def forget() -> int:
+            frame = json.dumps(EXPIRED).encode() + b"\n"
+            ending = list(self._watches)
+            for writer in ending:
+                writer.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(frame), frame))
+                await writer.drain()
+                writer.close()
+            self._open.set()
+            return len(ending)
+
+        ended: int = self._do(forget())
+        return ended
+
+    def _do(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    async def _begin(self) -> None:
+        self._open.set()
+        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    async def _end(self) -> None:
+        self._listener.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            theirs = await asyncio.open_connection(self._server.host, self._server.port, ssl=self._server.context)
+            back = asyncio.create_task(self._back(theirs[0], writer))
+            try:
+                while data := await reader.read(CHUNK):
+                    if WATCH.match(data):
+                        self._watches.add(writer)
+                    theirs[1].write(data)
+                    await theirs[1].drain()
+            finally:
+                back.cancel()
+                theirs[1].close()
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            self._watches.discard(writer)
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(CHUNK):
+            if writer in self._watches:
+                await self._open.wait()
+            if writer.is_closing():
+                return
+            writer.write(data)
+            await writer.drain()
+        writer.close()
