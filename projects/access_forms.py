@@ -16,11 +16,6 @@ from projects.subjects import KINDS, MOST, USER
 VERBS = tuple(Verb)
 
 
-def every_role() -> list[tuple[str, str]]:
-    """All roles of the table, and the custom ones."""
-    return role_choices(everywhere=True)
-
-
 class ScopeField(forms.ChoiceField):
     """A scope out of those in which somebody may do something; what is cleaned is a Scope."""
 
@@ -46,7 +41,7 @@ class RuleForm(forms.Form):
         widget=_typed(),
         help_text=f"Several with commas between them, {MOST} at most. A group as your single sign-on calls it.",
     )
-    role = forms.ChoiceField(choices=every_role, initial=L1)
+    role = forms.ChoiceField(choices=role_choices, initial=L1)
 
     def __init__(self, *args: Any, user: User, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -58,7 +53,9 @@ class AccountForm(forms.Form):
     """A new service account in one of the scopes where its maker may make one."""
 
     name = forms.CharField(max_length=40, help_text="What it is for, e.g. nightly-training.", widget=_typed())
-    role = forms.ChoiceField(choices=every_role, initial=L2, help_text="Its first access rule; more are given on the page of access rules.")
+    role = forms.ChoiceField(
+        choices=role_choices, initial=L2, help_text="Its first access rule; more are given on the page of access rules."
+    )
     expires = forms.ChoiceField(choices=list(LIVES.items()), required=False, help_text="From then on its secret opens nothing.")
     field_order = ("name", "scope", "role", "expires")
 
@@ -102,7 +99,8 @@ class CustomRoleForm(forms.Form):
                     for verb in VERBS
                 ],
             )
-            for entity in Entity
+            for _, entities in GROUPS
+            for entity in entities
         ]
 
 

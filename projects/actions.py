@@ -27,7 +27,7 @@ LIVES: Mapping[str, str] = {"": "Never", "30": "In 30 days", "90": "In 90 days",
 def create_service_account(
     place: Project | Scope, name: str, *, by: User, role: str = L2, expires_at: datetime | None = None
 ) -> tuple[ServiceAccount, str]:
-    """A new service account of a scope with its first access rule there, and its secret, which is told here only.
+    """A new service account of a scope with its first access rule there, and its secret, which is told here only. "" is no role as yet.
 
     Raises NotAllowed or Http404 for somebody who may not, Clash for a name that is taken, UserError for one that cannot be.
     """
@@ -42,7 +42,8 @@ def create_service_account(
     try:
         with transaction.atomic():
             user = User.objects.create_user(_user_name(scope, name, client_id), is_service=True)
-            granting.give(role, to=user, scope=scope, by=by)
+            if role:
+                granting.give(role, to=user, scope=scope, by=by)
             account = ServiceAccount.objects.create(
                 **scope.columns, name=name, user=user, client_id=client_id, secret_hash=digest(secret), expires_at=expires_at, created_by=by
             )
@@ -84,7 +85,7 @@ def end_service_account(account: ServiceAccount, by: User) -> None:
         before = {"client id": account.client_id}
         audit.record(Event.DELETE, "service-account", by=by, id=account.pk, name=account.name, scope=account.scope, before=before)
         account.delete()
-        AccessRule.objects.filter(user=user).delete()
+        granting.end(AccessRule.objects.filter(user=user).select_related("user", "custom_role"), by)
         user.is_active = False
         user.username = f"{user.username[:100]} (deleted {account.client_id})"
         user.save(update_fields=["is_active", "username"])

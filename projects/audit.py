@@ -15,6 +15,7 @@ Event = AuditEntry.Event
 CHANGED = "changed"
 """What stands for a secret."""
 LONGEST_TEXT = 500
+LONGEST_NAME = 150
 MOST_ITEMS = 60
 LARGEST = 32_768
 """Characters of one state as JSON."""
@@ -88,6 +89,12 @@ def record(
         after=None if after is None else shown(after),
         text=_plain(text)[:500],
     )
+
+
+def sign_in_failed(name: str, why: str, user: User | None = None) -> None:
+    """Note an attempt to sign in, or to get a token, that failed: with the name as it was typed and nothing else that was."""
+    name = name[:LONGEST_NAME]
+    record(Event.SIGN_IN, "user", by=None, claimed=name, id=user.pk if user else "", name=name, succeeded=False, text=why)
 
 
 def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -11,9 +11,8 @@ from django.utils.module_loading import import_string
 
 from console import editing
 from console.errors import Clash
-from projects import access, audit, quotas
-from projects.actions import end_service_account
-from projects.models import Department, ServiceAccount, User
+from projects import access, audit, leaving, quotas
+from projects.models import Department, User
 from projects.permissions import Entity, Verb
 from projects.scopes import Scoped, of_department
 
@@ -77,8 +76,7 @@ def delete(department: Department, by: User) -> None:
 
 def _end_what_is_its_own(department: Department, by: User) -> None:
     """Service accounts, access rules, assets, policies: what has the department as its scope."""
-    for account in ServiceAccount.objects.filter(department=department).select_related("user"):
-        end_service_account(account, by)
+    leaving.end_access(of_department(department), by)
     for model in apps.get_models():
         if issubclass(model, Scoped):
             model._default_manager.filter(department=department).delete()

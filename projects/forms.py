@@ -96,17 +96,21 @@ MOST_CUSTOM = 200
 """Custom roles that a list offers, by name."""
 
 
-def role_choices(*, everywhere: bool = False) -> list[tuple[str, str]]:
-    """The roles that can be given in one scope, and the custom ones; those that are given `everywhere` only where that is asked for."""
+def role_choices() -> list[tuple[str, str]]:
+    """All roles of the table, and the custom ones."""
     custom = CustomRole.objects.order_by("name").values_list("pk", "name")[:MOST_CUSTOM]
-    fixed = [(key, role.label) for key, role in ROLES.items() if everywhere or not role.tenant_only]
-    return [*fixed, *((f"custom:{pk}", name) for pk, name in custom)]
+    return [*((key, role.label) for key, role in ROLES.items()), *((f"custom:{pk}", name) for pk, name in custom)]
+
+
+def project_roles() -> list[tuple[str, str]]:
+    """Those of them that can be given in a project."""
+    return [(key, label) for key, label in role_choices() if key not in ROLES or not ROLES[key].tenant_only]
 
 
 class RoleForm(forms.Form):
     """Which role somebody has in a project from now on."""
 
-    role = forms.ChoiceField(choices=role_choices)
+    role = forms.ChoiceField(choices=project_roles)
 
 
 class PersonForm(RoleForm):
@@ -131,5 +135,5 @@ class ServiceAccountForm(forms.Form):
     name = forms.CharField(
         max_length=40, help_text="What it is for, e.g. nightly-training.", widget=forms.TextInput({"autocomplete": "off"})
     )
-    role = forms.ChoiceField(choices=role_choices, initial=L2, help_text="A researcher launches and stops workloads; a viewer reads.")
+    role = forms.ChoiceField(choices=project_roles, initial=L2, help_text="A researcher launches and stops workloads; a viewer reads.")
     expires = forms.ChoiceField(choices=list(LIVES.items()), required=False)

@@ -1,14 +1,13 @@
 """Access rules: who may give which, and take it away. Nobody gives more than they have."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 from django.http import Http404
 
 from console.errors import Clash, NotAllowed, UserError
-from projects import access, audit, choosing
+from projects import access, audit, charge, choosing
 from projects.audit import Event
 from projects.models import AccessRule, CustomRole, User
 from projects.permissions import EVERYTHING, ROLES, SYSTEM, Entity, Permission, Role, Verb, read
@@ -17,14 +16,19 @@ from projects.scopes import TENANT, Scope
 
 def role_of(key: str) -> Role:
     """The role of the table with this key, or the custom one of "custom:<id>". Raises UserError where there is none."""
-    name, _, number = key.partition(":")
-    if name == "custom" and number.isascii() and number.isdigit() and len(number) < 19:
-        custom = CustomRole.objects.filter(pk=int(number)).first()
-        if custom is not None:
-            return Role(key, custom.name, custom.description, read(custom.permissions))
-    elif key in ROLES:
+    if key in ROLES:
         return ROLES[key]
-    raise UserError("There is no such role. Choose one of the list.", field="role")
+    pk = _custom(key)
+    custom = CustomRole.objects.filter(pk=pk).first() if pk else None
+    if custom is None:
+        raise UserError("There is no such role. Choose one of the list.", field="role")
+    return Role(key, custom.name, custom.description, read(custom.permissions))
+
+
+def _custom(key: str) -> int:
+    """The id of "custom:<id>"; 0 for anything else."""
+    name, _, number = key.partition(":")
+    return int(number) if name == "custom" and number.isascii() and number.isdigit() and len(number) < 19 else 0
 
 
 def give_all(key: str, *, to: Sequence[User | Group], scope: Scope, by: User) -> Sequence[AccessRule]:
@@ -49,50 +53,51 @@ def give(key: str, *, to: User | Group, scope: Scope, by: User) -> AccessRule:
     access.require(by, Verb.CREATE, Entity.ACCESS_RULES, scope)
     if not choosing.is_there(scope):
         raise Http404("There is no such scope among those that you may see.")
-    role = role_of(key)
-    require_within(role.permissions, scope, by, role.label)
     if isinstance(to, User) and to.is_service and not to.is_active:
         raise UserError(f"The service account {to} is deleted. Choose another one.", field="subjects")
-    if role.tenant_only and scope != TENANT:
-        raise UserError(f"{role.label} is a role in the whole of Muster: give it there, or choose another role.", field="role")
     subject = {"user": to} if isinstance(to, User) else {"group": to}
-    chosen = {"custom_role_id": int(key.partition(":")[2])} if key.startswith("custom:") else {"role": key}
-    try:
-        with transaction.atomic():
-            rule = AccessRule.objects.create(**subject, **chosen, **scope.columns, created_by=by)
-            audit.record(Event.GRANT, "access-rule", by=by, id=rule.pk, name=str(to), scope=scope, after={"role": role.label})
-    except IntegrityError:
-        raise Clash(f"{to} is {role.label} there already.", field="role") from None
+    chosen = {"custom_role_id": _custom(key)} if _custom(key) else {"role": key}
+    with transaction.atomic():
+        # Locked until this is committed: a custom role is not deleted and gets no other permissions between the look at it and the rule.
+        list(CustomRole.objects.select_for_update().filter(pk=_custom(key)).values_list("pk"))
+        role = role_of(key)
+        require_within(role.permissions, scope, by, role.label)
+        if role.tenant_only and scope != TENANT:
+            raise UserError(f"{role.label} is a role in the whole of Muster: give it there, or choose another role.", field="role")
+        try:
+            with transaction.atomic():
+                rule = AccessRule.objects.create(**subject, **chosen, **scope.columns, created_by=by)
+        except IntegrityError:
+            raise Clash(f"{to} is {role.label} there already.", field="role") from None
+        audit.record(Event.GRANT, "access-rule", by=by, id=rule.pk, name=str(to), scope=scope, after={"role": role.label})
     return rule
 
 
 def take(rule: AccessRule, by: User) -> None:
-    """Take an access rule away. Raises NotAllowed or Http404, and UserError where nobody would be left in charge."""
+    """Take an access rule away.
+
+    Raises NotAllowed or Http404 for who may not, and for who would take the role of system administrators without being one; UserError
+    where nobody would be left in charge.
+    """
     access.require(by, Verb.DELETE, Entity.ACCESS_RULES, rule.scope)
+    if rule.role == SYSTEM and not is_in_charge(by):
+        raise NotAllowed(f"{rule.subject} is {rule.role_label}, and only another one can take that away. Ask a system administrator.")
     with transaction.atomic():
+        others = rule.role != SYSTEM or charge.others(rule)
         if not AccessRule.objects.select_for_update().filter(pk=rule.pk).exists():
             raise Http404("This access rule is not there any more.")
-        if rule.role == SYSTEM and not others_in_charge(rule):
+        if not others:
             raise UserError("This is the only system administrator who can sign in. Make somebody else one first.")
-        audit.record(
-            Event.REVOKE, "access-rule", by=by, id=rule.pk, name=str(rule.subject), scope=rule.scope, before={"role": rule.role_label}
-        )
-        rule.delete()
+        end([rule], by)
 
 
-def others_in_charge(but: AccessRule | User) -> bool:
-    """Whether a system administrator who can sign in is left without this rule, or without this user."""
-    people = User.objects.filter(is_active=True, is_service=False)
-    rules = AccessRule.objects.filter(role=SYSTEM)
-    # Two that take one another's rule away at once come one after the other.
-    list(rules.select_for_update().order_by("pk").values_list("pk", flat=True))
-    list(people.select_for_update().filter(is_superuser=True).order_by("pk").values_list("pk", flat=True))
-    if isinstance(but, User):
-        people = people.exclude(pk=but.pk)
-    else:
-        rules = rules.exclude(pk=but.pk)
-    by_rule = people.filter(Q(pk__in=rules.values("user")) | Q(groups__in=rules.values("group")))
-    return people.filter(is_superuser=True).exists() or by_rule.exists()
+def end(rules: Iterable[AccessRule], by: User) -> None:
+    """The same without asking who may: for rules that go with their scope, or with their service account. Each has its entry."""
+    with transaction.atomic():
+        for rule in rules:
+            before = {"role": rule.role_label}
+            audit.record(Event.REVOKE, "access-rule", by=by, id=rule.pk, name=str(rule.subject), scope=rule.scope, before=before)
+            rule.delete()
 
 
 def require_within(permissions: frozenset[Permission], scope: Scope, by: User, label: str) -> None:

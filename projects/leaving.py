@@ -8,11 +8,11 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from console.errors import Clash
-from projects import access, audit
+from projects import access, audit, granting
 from projects.actions import end_service_account
-from projects.models import Project, User
+from projects.models import AccessRule, Project, ServiceAccount, User
 from projects.permissions import Entity, Verb
-from projects.scopes import of_project
+from projects.scopes import Scope, of_project
 
 MOST_NAMED = 5
 
@@ -36,14 +36,19 @@ def leave(project: Project, by: User) -> None:
             return
         if names := hindrances(row):
             raise Clash(in_the_way(row, names))
-        for account in row.service_accounts.select_related("user"):
-            end_service_account(account, by)
-        row.access_rules.all().delete()
+        end_access(of_project(row), by)
         for path in settings.LEAVING:
             import_string(f"{path}.ended")(row)
         row.left_at, row.left_by, row.sync_error = timezone.now(), by, ""
         row.save(update_fields=["left_at", "left_by", "sync_error"])
         audit.record(audit.Event.DELETE, "project", by=by, id=row.pk, name=row.name, scope=of_project(row), before={"name": row.name})
+
+
+def end_access(scope: Scope, by: User) -> None:
+    """What goes with a scope of who may what there: its service accounts, and the access rules of it, each with its entry."""
+    for account in ServiceAccount.objects.at(scope).select_related("user"):
+        end_service_account(account, by)
+    granting.end(AccessRule.objects.at(scope).with_subject(), by)
 
 
 def in_the_way(project: Project, names: Sequence[str]) -> str:

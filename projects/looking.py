@@ -3,6 +3,10 @@
 While it lasts `request.user` is whom one looks as, and `request.looker` is who really asks. The REST API knows nothing of it.
 """
 
+from collections.abc import Callable
+
+from django.contrib.auth import SESSION_KEY, get_user
+from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -18,8 +22,8 @@ from projects.scopes import TENANT
 KEY = "muster_looking_as"
 """In the session: the id of whom one looks as."""
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_THEIRS = ("/account", "/sign-in")
-"""What is nobody's but the person's own: passwords, second factors, keys, sessions."""
+_THEIRS = ("/account", "/sign-in", "/sign-on")
+"""What is nobody's but the person's own: passwords, second factors, keys, sessions, and who they are at the single sign-on."""
 _WRITES = ("/workloads/new",)
 """What stores something although it is only asked for."""
 
@@ -33,8 +37,8 @@ def start(request: HttpRequest, pk: int, by: User) -> User:
     if not user.is_active:
         raise UserError(f"{user} is deactivated, and sees nothing. Activate them first.")
     granting.require_not_above(user, by)
-    request.session[KEY] = user.pk
     audit.record(Event.LOOK_AS, "user", by=by, id=user.pk, name=user.username, text="Began to look as this user.")
+    request.session[KEY] = user.pk
     return user
 
 
@@ -45,6 +49,31 @@ def end(request: HttpRequest, by: User) -> None:
         audit.record(Event.LOOK_AS, "user", by=by, id=user.pk, name=user.username, text="Looked as this user no more.")
 
 
+def seen_by(looker: User, session: SessionBase) -> User | None:
+    """Whom the one who is signed in looks as in this session; None for nobody, or for one as whom they may not look any more."""
+    seen = User.objects.filter(pk=session.get(KEY, 0), is_active=True, is_service=False).first()
+    return seen if seen is not None and _may_look(looker, seen) else None
+
+
+def asking(request: HttpRequest) -> Callable[[], User | None]:
+    """For a stream, which outlives its request: tells at any later time whose page it is by then, as `request.user` would be.
+
+    None once the session has ended or expired, or its user may not come in any more.
+    """
+    store, key = type(request.session), request.session.session_key
+
+    def now() -> User | None:
+        later = HttpRequest()
+        later.session = store(key)
+        # An empty session is nobody's, and is not to be asked for: that would make one.
+        found = get_user(later) if SESSION_KEY in later.session else None
+        if not isinstance(found, User) or not found.is_active:
+            return None
+        return seen_by(found, later.session) if KEY in later.session else found
+
+    return now
+
+
 class Looking(MiddlewareMixin):
     """Puts whom one looks as in the place of who is signed in, and refuses everything but looking."""
 
@@ -53,8 +82,9 @@ class Looking(MiddlewareMixin):
             return None
         if request.path in (reverse("sign-out"), reverse("look-as-end")):
             return None
-        looker, seen = request.user, User.objects.filter(pk=request.session[KEY], is_active=True, is_service=False).first()
-        if not isinstance(looker, User) or seen is None or not _may_look(looker, seen):
+        looker = request.user
+        seen = seen_by(looker, request.session) if isinstance(looker, User) else None
+        if seen is None or not isinstance(looker, User):
             del request.session[KEY]
             return None
         request.looker = looker  # type: ignore[attr-defined]

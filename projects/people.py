@@ -3,14 +3,15 @@
 import secrets
 
 from django.apps import apps
-from django.db import models, transaction
+from django.db import IntegrityError, models, transaction
 
 from console.errors import Clash, UserError
-from projects import access, audit, granting, sessions
+from projects import access, audit, charge, granting, sessions
 from projects.audit import Event
 from projects.models import AccessRule, Project, User
 from projects.permissions import SYSTEM, Entity, Verb
 from projects.scopes import TENANT, of_project
+from projects.sign_on import accounts
 
 _LETTERS = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 """Without those that look like others: a temporary password is read out and typed."""
@@ -27,11 +28,17 @@ def everybody() -> "models.QuerySet[User]":
 def create_user(user: User, by: User, *, in_charge: bool = False) -> str:
     """Save a new local user with a temporary password, which is told here only and has to be changed at the first sign-in.
 
-    Raises NotAllowed for who may not, and for one who makes a system administrator (`in_charge`) without being one.
+    Raises NotAllowed for who may not, and for one who makes a system administrator (`in_charge`) without being one; Clash for a name that
+    somebody else took a moment ago.
     """
     access.require(by, Verb.CREATE, Entity.USERS, TENANT)
+    password = _given_password(user)
     with transaction.atomic():
-        password = _give_password(user)
+        try:
+            with transaction.atomic():
+                user.save()
+        except IntegrityError:
+            raise Clash("There is a user of this name already. Choose another name.", field="username") from None
         audit.record(Event.CREATE, "user", by=by, id=user.pk, name=user.username, after={"email": user.email})
         if in_charge:
             granting.give(SYSTEM, to=user, scope=TENANT, by=by)
@@ -41,16 +48,19 @@ def create_user(user: User, by: User, *, in_charge: bool = False) -> str:
 def reset_password(user: User, by: User) -> str:
     """A new temporary password, told here only. The user's sessions end, as the old password does.
 
-    Raises NotAllowed also for who may not do all that the user may: with the password they would.
+    Who came by a single sign-on that is not set up any more gets their first one. Raises NotAllowed also for who may not do all that the
+    user may: with the password they would.
     """
     access.require(by, Verb.EDIT, Entity.USERS, TENANT)
     if user.is_service:
         raise UserError("This is a service account; it has no password. The page of service accounts makes a new secret for it.")
-    if not user.has_usable_password():
+    if not user.has_usable_password() and accounts.is_connected(user):
         raise UserError(f"{user} comes by single sign-on and has no password here. It is reset there.")
     granting.require_not_above(user, by)
+    password = _given_password(user)
     with transaction.atomic():
-        password = _give_password(user)
+        # Nothing else of the row: somebody may have deactivated them a moment ago.
+        user.save(update_fields=["password", "must_change_password"])
         sessions.end_all(user)
         audit.record(Event.SECRET, "user", by=by, id=user.pk, name=user.username, after={"password": "changed"})
     return password
@@ -75,8 +85,8 @@ def set_active(user: User, active: bool, by: User) -> None:
     with transaction.atomic():
         if not active and user == by:
             raise UserError("You cannot deactivate yourself. Ask another administrator to do it.")
-        if not active and not granting.others_in_charge(user):
-            raise UserError("This is the only administrator. Make somebody else one first.")
+        if not active and granting.is_in_charge(user) and not charge.others(user):
+            raise UserError("This is the only system administrator who can sign in. Make somebody else one first.")
         before = user.is_active
         user.is_active = active
         user.save(update_fields=["is_active"])
@@ -105,9 +115,9 @@ def take_role(rule: AccessRule, by: User) -> None:
     granting.take(rule, by)
 
 
-def _give_password(user: User) -> str:
+def _given_password(user: User) -> str:
+    """A temporary password, which the user has once they are saved."""
     password = "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(4))
     user.set_password(password)
     user.must_change_password = True
-    user.save()
     return password

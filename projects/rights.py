@@ -94,6 +94,11 @@ class Rights:
         """All that is permitted somewhere."""
         return frozenset().union(*(grant.permissions for grant in self.grants))
 
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """All that is permitted somewhere, as templates write it: "workloads:create"."""
+        return frozenset(str(each) for each in self.everything)
+
     def permissions_in(self, scope: Scope) -> frozenset[Permission]:
         """All that is permitted in a scope."""
         return frozenset(permission for permission in self.everything if self.may(permission, scope))

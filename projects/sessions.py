@@ -10,6 +10,7 @@ from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.signals import user_logged_in
 from django.contrib.sessions.models import Session
+from django.db import transaction
 from django.dispatch import receiver
 from django.http import HttpRequest
 from django.utils import timezone
@@ -113,8 +114,9 @@ def end_all_of(user: User, by: User) -> None:
     if user.is_service:
         raise UserError("This is a service account: it has no sessions.")
     granting.require_not_above(user, by)
-    ended = end_all(user)
-    audit.record(Event.SIGN_OUT, "user", by=by, id=user.pk, name=user.username, text=f"Ended all of their sessions ({ended}).")
+    with transaction.atomic():
+        ended = end_all(user)
+        audit.record(Event.SIGN_OUT, "user", by=by, id=user.pk, name=user.username, text=f"Ended all of their sessions ({ended}).")
 
 
 def forget(key: str | None) -> None:

@@ -48,7 +48,9 @@ def one(kind: str, name: str, by: User) -> Subject:
         return Group.objects.filter(name=name).first() or Group(name=name)
     if kind == SERVICE_ACCOUNT:
         seen = ServiceAccount.objects.visible_to(by).select_related("user")
-        found = list(seen.filter(models.Q(client_id=name) | models.Q(name=name) | models.Q(user__username=name))[:2])
+        # A name can be what the client id of another one is.
+        named = models.Q(name=name) | models.Q(user__username=name)
+        found = list(seen.filter(client_id=name)) or list(seen.filter(named)[:2])
         if len(found) > 1:
             raise UserError(f"There are several service accounts {name}. Give its client id instead.", field="subjects")
         if not found:

@@ -9,7 +9,8 @@ from rest_framework.response import Response
 
 from projects import access
 from projects.api import filtering, schemas
-from projects.api.base import ApiView, Asked, listed
+from projects.api.base import MOST, ApiView, Asked
+from projects.api.bodies import TENANT_ID
 from projects.models import AuditEntry
 from projects.permissions import Entity, Verb
 
@@ -31,14 +32,18 @@ FIELDS = {
     "source_ip": filtering.exact("address", _address, "an IP address"),
     "request_id": filtering.exact("request_id"),
 }
+SEARCHED = ("entity_name", "subject")
 
 _ANYTHING: schemas.Schema = {"type": ["object", "null"], "additionalProperties": True}
 ENTRY = schemas.obj(
     ["id", "timestamp", "event", "status", "entity_type", "subject"],
     id=schemas.TEXT,
     timestamp=schemas.MOMENT,
+    tenant_id=schemas.TEXT,
     event=schemas.words(*AuditEntry.Event.values),
+    action=schemas.said(schemas.TEXT, "The same as event."),
     status=schemas.words("Succeeded", "Failed"),
+    result=schemas.said(schemas.TEXT, "The same as status."),
     entity_type=schemas.said(schemas.TEXT, 'The kind of thing, as "project".'),
     entity_id=schemas.TEXT,
     entity_name=schemas.TEXT,
@@ -63,6 +68,7 @@ class AuditLogView(ApiView):
             *schemas.list_parameters(FIELDS),
             schemas.parameter("start", schemas.MOMENT, "From this moment on."),
             schemas.parameter("end", schemas.MOMENT, "Until before this moment."),
+            schemas.parameter("numberOfSamples", schemas.WHOLE, "Another name of limit."),
         ],
         responses={200: schemas.answer(schemas.items("audit_logs", ENTRY))} | schemas.errors(400, 401, 403),
         tags=["access"],
@@ -70,24 +76,26 @@ class AuditLogView(ApiView):
     def get(self, request: Request) -> Response:
         access.require(self.user, Verb.VIEW, Entity.AUDIT)
         asked = Asked(request)
-        rows = filtering.narrowed(AuditEntry.objects.all(), asked, FIELDS)
+        rows = filtering.matching(AuditEntry.objects.all(), asked, FIELDS, SEARCHED)
         if start := asked.moment("start"):
             rows = rows.filter(at__gte=start)
         if end := asked.moment("end"):
             rows = rows.filter(at__lt=end)
-        if search := asked.text("search"):
-            rows = rows.filter(entity_name__icontains=search)
-        found, following = asked.page(filtering.ordered(rows, asked, FIELDS, ("-at", "-id")))
-        return Response(listed("audit_logs", [shown(entry) for entry in found], following))
+        default = asked.whole("numberOfSamples", 50, 1, MOST)
+        return Response(filtering.paged(rows, asked, FIELDS, ("-at", "-id"), name="audit_logs", shown=shown, most=default))
 
 
 def shown(entry: AuditEntry) -> dict[str, Any]:
-    """An entry as the API has it."""
+    """An entry as the API has it; action and result are the names that Run:ai's clients know of event and status."""
+    status = "Succeeded" if entry.succeeded else "Failed"
     return {
         "id": str(entry.pk),
+        "tenant_id": str(TENANT_ID),
         "timestamp": entry.at.isoformat(),
         "event": entry.event,
-        "status": "Succeeded" if entry.succeeded else "Failed",
+        "action": entry.event,
+        "status": status,
+        "result": status,
         "entity_type": entry.entity,
         "entity_id": entry.entity_id,
         "entity_name": entry.entity_name,

@@ -14,6 +14,7 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import JSONParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from console.errors import Invalid
@@ -175,3 +176,12 @@ def a_moment(text: str) -> datetime:
 def listed(name: str, items: Sequence[Any], following: int | None) -> dict[str, Any]:
     """The body of a list: {next?, name: items}."""
     return ({} if following is None else {"next": following}) | {name: items}
+
+
+NEXT = "X-Next-Offset"
+"""The header of an answer that is an array: the offset to go on with, missing at the end."""
+
+
+def array(items: Sequence[Any], following: int | None = None) -> Response:
+    """The answer of a list that is a bare array."""
+    return Response(items, headers=None if following is None else {NEXT: str(following)})

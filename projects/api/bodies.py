@@ -8,14 +8,31 @@ from console.errors import Invalid
 from projects import actions
 from projects.api import schemas
 from projects.models import AccessRule, CustomRole, PersonalKey, ServiceAccount, User
-from projects.permissions import Permission, Role, Verb
+from projects.permissions import DEPARTMENT, L1, L2, MANAGER, PROJECT, SYSTEM, VIEWER, Permission, Role, Verb
 from projects.scopes import Level, Scope, Scoped
 from projects.subjects import kind_of
 
 ACTIONS: Mapping[Verb, str] = {Verb.VIEW: "read", Verb.CREATE: "create", Verb.EDIT: "update", Verb.DELETE: "delete"}
 """Our verbs as Run:ai's API calls them."""
 _VERBS = {words: verb for verb, words in ACTIONS.items()} | {verb.value: verb for verb in Verb}
+_ENTITIES: Mapping[str, str] = {
+    "department": "departments", "project": "projects", "cluster": "clusters", "nodes": "clusters", "nodepools": "node-pools",
+    "access_rules": "access-rules", "apps": "service-accounts", "service-account": "service-accounts", "dashboards-overview": "overview",
+    "events-history": "audit", "jobs": "workloads", "trainings": "workloads",
+    **{f"{kind}-assets": "data-sources" for kind in ("pvc", "git", "host-path", "nfs", "s3", "cm-volume", "secret-volume")},
+}  # fmt: skip
+"""What Run:ai's API calls our entities, where it has other words; it is taken, and ours are told."""
 LONGEST_LIFE = 3650
+TENANT_ID = 1
+"""There is one."""
+ROLE_IDS: Mapping[str, int] = {
+    SYSTEM: 1, DEPARTMENT: 2, PROJECT: 3, MANAGER: 4, L1: 5, L2: 6, "environment-administrator": 7, "compute-resource-administrator": 8,
+    "data-source-administrator": 9, "credential-administrator": 10, "template-administrator": 11, VIEWER: 12,
+}  # fmt: skip
+"""The number of each role of the table, which clients of Run:ai's API name roles by. They stay: programs keep them."""
+CUSTOM_FROM = 1000
+"""Added to the row's id of a custom role."""
+_ROLE_KEYS = {number: key for key, number in ROLE_IDS.items()}
 
 
 class Body:
@@ -25,6 +42,10 @@ class Body:
         if not isinstance(data, Mapping):
             raise Invalid([("", "The body must be a JSON object.")])
         self._data = data
+
+    def has(self, name: str) -> bool:
+        """Whether something is said; null is as good as nothing."""
+        return self._data.get(name) is not None
 
     def text(self, name: str, *, otherwise: str | None = None, most: int = 253) -> str:
         """Required where `otherwise` is not given."""
@@ -52,6 +73,13 @@ class Body:
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most):
             raise Invalid([(name, f"{name} must be a whole number from {least} to {most}.")])
         return value
+
+    def role(self) -> str:
+        """The key of roleId, which is a role's id or its key. Whether there is such a role is for others to say."""
+        value = self._data.get("roleId")
+        if isinstance(value, bool) or not isinstance(value, int | str) or not 0 < len(str(value)) <= 40:
+            raise Invalid([("roleId", "roleId must be the id or the key of a role; GET /api/v1/authorization/roles lists them.")])
+        return role_key(str(value))
 
     def life(self) -> datetime | None:
         """When something ends: expiresInDays from now; None is never."""
@@ -85,7 +113,7 @@ def permissions_of(rows: Any) -> Sequence[str]:
 def permission_of(entity: str, action: str) -> Permission:
     """Of a resourceType and an action, ours or Run:ai's word for it. Raises Invalid."""
     try:
-        return Permission.read(f"{entity}:{_VERBS[action]}")
+        return Permission.read(f"{_ENTITIES.get(entity, entity)}:{_VERBS[action]}")
     except (KeyError, ValueError):
         raise Invalid([("resourceType", f"There is no permission to {action[:40]} {entity[:40]}.")]) from None
 
@@ -99,23 +127,45 @@ def permissions(found: frozenset[Permission]) -> list[dict[str, Any]]:
     ]
 
 
+def role_id(key: str) -> int:
+    """The number of a role, by its key. A role that is not in the table any more has 0."""
+    name, _, number = key.partition(":")
+    return CUSTOM_FROM + int(number) if name == "custom" else ROLE_IDS.get(key, 0)
+
+
+def role_key(text: str) -> str:
+    """The key of a role out of its key or its number; "" for what can be neither. Whether there is such a role is for others to say."""
+    if _is_number(text):
+        return f"custom:{int(text) - CUSTOM_FROM}" if int(text) > CUSTOM_FROM else _ROLE_KEYS.get(int(text), "")
+    name, _, number = text.partition(":")
+    return text if name != "custom" or _is_number(number) else ""
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
 def role(found: Role) -> dict[str, Any]:
     """A role of the table."""
     return {
-        "id": found.key,
+        "id": role_id(found.key),
+        "key": found.key,
         "name": found.label,
         "description": found.about,
         "kind": "predefined",
+        "custom": False,
         "permissions": permissions(found.permissions),
     }
 
 
 def custom_role(found: CustomRole, permitted: frozenset[Permission]) -> dict[str, Any]:
     return {
-        "id": f"custom:{found.pk}",
+        "id": CUSTOM_FROM + found.pk,
+        "key": f"custom:{found.pk}",
         "name": found.name,
         "description": found.description,
         "kind": "custom",
+        "custom": True,
         "permissions": permissions(permitted),
         "version": found.version,
         "createdBy": str(found.created_by or ""),
@@ -127,14 +177,18 @@ def custom_role(found: CustomRole, permitted: frozenset[Permission]) -> dict[str
 def rule(found: AccessRule) -> dict[str, Any]:
     subject = found.subject
     return {
-        "id": str(found.pk),
+        "id": found.pk,
+        "tenantId": TENANT_ID,
         "subjectType": kind_of(subject),
         "subjectId": str(subject),
-        "roleId": found.role_key,
+        "roleId": role_id(found.role_key),
+        "roleKey": found.role_key,
         "roleName": found.role_label,
         **_scope(found),
         "createdBy": str(found.created_by or ""),
         "createdAt": found.created_at.isoformat(),
+        # A rule is made and taken away, and never changed.
+        "updatedAt": found.created_at.isoformat(),
     }
 
 
@@ -156,6 +210,8 @@ def account(found: ServiceAccount) -> dict[str, Any]:
         "id": str(found.pk),
         "name": found.name,
         "clientId": found.client_id,
+        "enabled": True,
+        "tenantId": str(TENANT_ID),
         **_scope(found),
         "expiresAt": _moment(found.expires_at),
         "lastLogin": _moment(found.last_used_at),
@@ -190,10 +246,12 @@ PERMISSIONS = schemas.array(
 )
 ROLE = schemas.obj(
     ["id", "name", "permissions"],
-    id=schemas.said(schemas.TEXT, "As access rules name it: viewer, custom:3."),
+    id=schemas.WHOLE,
+    key=schemas.said(schemas.TEXT, "The same in words, taken wherever an id is: viewer, custom:3."),
     name=schemas.TEXT,
     description=schemas.TEXT,
     kind=schemas.words("predefined", "custom"),
+    custom=schemas.FLAG,
     permissions=PERMISSIONS,
     version=schemas.said(schemas.WHOLE, "Of a custom role: send it with a change, and it is refused where somebody else was first."),
     createdBy=schemas.TEXT,
@@ -207,34 +265,37 @@ _SCOPE = {
     "scopeType": schemas.words(*Level),
     "scopeId": schemas.said(schemas.TEXT, "The id of the cluster, department or project; nothing for the tenant."),
 }
+_ROLE_ID = schemas.said({"type": ["integer", "string"]}, "A role's id, or its key.")
 RULE_REQUEST = schemas.obj(
     ["subjectId", "subjectType", "roleId", "scopeType"],
-    subjectType=schemas.words("user", "group", "service-account"),
+    subjectType=schemas.words("user", "group", "service-account", "app"),
     subjectId=schemas.said(schemas.TEXT, "A user's or a group's name, a service account's name or client id."),
-    roleId=schemas.TEXT,
+    roleId=_ROLE_ID,
     **_SCOPE,
 )
 RULE = schemas.obj(
     ["id", "subjectType", "subjectId", "roleId", "scopeType"],
-    id=schemas.TEXT, subjectType=schemas.words("user", "group", "service-account"), subjectId=schemas.TEXT, roleId=schemas.TEXT,
-    roleName=schemas.TEXT, **_SCOPE, scopeName=schemas.TEXT, createdBy=schemas.TEXT, createdAt=schemas.MOMENT,
+    id=schemas.WHOLE, tenantId=schemas.WHOLE, subjectType=schemas.words("user", "group", "service-account"), subjectId=schemas.TEXT,
+    roleId=schemas.WHOLE, roleKey=schemas.TEXT, roleName=schemas.TEXT, **_SCOPE, scopeName=schemas.TEXT, createdBy=schemas.TEXT,
+    createdAt=schemas.MOMENT, updatedAt=schemas.MOMENT,
 )  # fmt: skip
 USER = schemas.obj(
     ["id", "username"],
     id=schemas.TEXT, username=schemas.TEXT, email=schemas.TEXT, isLocal=schemas.FLAG, isActive=schemas.FLAG,
     mustChangePassword=schemas.FLAG, lastLogin=MOMENT_OR_NULL, createdAt=schemas.MOMENT,
-    temporaryPassword=schemas.said(schemas.TEXT, "In the answer that makes it, and never again."),
+    temporaryPassword=schemas.said(schemas.TEXT, "In the answer that makes it, and never again; tempPassword is the same."),
+    tempPassword=schemas.TEXT,
 )  # fmt: skip
 _LIFE = schemas.said(schemas.WHOLE | {"minimum": 1, "maximum": LONGEST_LIFE}, "After how many days it ends; never where it is not given.")
 _SECRET = schemas.said(schemas.TEXT, "In the answer that makes it, and never again.")
 ACCOUNT_REQUEST = schemas.obj(
-    ["name", "scopeType", "roleId"],
-    name=schemas.TEXT, **_SCOPE, roleId=schemas.said(schemas.TEXT, "Its first access rule, in its scope."), expiresInDays=_LIFE,
+    ["name"],
+    name=schemas.TEXT, **_SCOPE, roleId=schemas.said(_ROLE_ID, "Its first access rule, in its scope."), expiresInDays=_LIFE,
 )  # fmt: skip
 ACCOUNT = schemas.obj(
     ["id", "name", "clientId"],
-    id=schemas.TEXT, name=schemas.TEXT, clientId=schemas.TEXT, clientSecret=_SECRET, **_SCOPE, scopeName=schemas.TEXT,
-    expiresAt=MOMENT_OR_NULL, lastLogin=MOMENT_OR_NULL, createdBy=schemas.TEXT, createdAt=schemas.MOMENT,
+    id=schemas.TEXT, name=schemas.TEXT, clientId=schemas.TEXT, clientSecret=_SECRET, enabled=schemas.FLAG, tenantId=schemas.TEXT, **_SCOPE,
+    scopeName=schemas.TEXT, expiresAt=MOMENT_OR_NULL, lastLogin=MOMENT_OR_NULL, createdBy=schemas.TEXT, createdAt=schemas.MOMENT,
 )  # fmt: skip
 KEY_REQUEST = schemas.obj(["name"], name=schemas.TEXT, expiresInDays=_LIFE)
 KEY = schemas.obj(

@@ -4,13 +4,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import reduce
+from operator import or_
 from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import models
 
 from console.errors import Invalid
-from projects.api.base import Asked, a_moment
+from projects.api.base import Asked, a_moment, listed
 
 Rows = TypeVar("Rows", bound=models.QuerySet[Any])
 
@@ -67,6 +69,32 @@ def identity(column: str) -> Field:
 
 def uuid(column: str) -> Field:
     return Field(column, _EQUAL, UUID, "an id (a UUID)")
+
+
+def matching(rows: Rows, asked: Asked, fields: Mapping[str, Field], searched: Sequence[str] = ("name",)) -> Rows:
+    """The rows that filterBy and search ask for; search looks into these columns. Raises Invalid."""
+    rows = narrowed(rows, asked, fields)
+    if text := asked.text("search"):
+        rows = rows.filter(reduce(or_, (models.Q((f"{column}__icontains", text)) for column in searched)))
+    return rows
+
+
+def paged(
+    rows: models.QuerySet[Any],
+    asked: Asked,
+    fields: Mapping[str, Field],
+    default: Sequence[str],
+    *,
+    name: str,
+    shown: Callable[[Any], Mapping[str, Any]],
+    most: int = 50,
+) -> dict[str, Any]:
+    """The body of a list: one page of the rows in the order that is asked for, each as `shown` has it. Raises Invalid.
+
+    `most` is how many where no limit is given.
+    """
+    found, following = asked.page(ordered(rows, asked, fields, default), most)
+    return listed(name, [shown(each) for each in found], following)
 
 
 def narrowed(rows: Rows, asked: Asked, fields: Mapping[str, Field]) -> Rows:

@@ -51,7 +51,15 @@ SCHEDULING_RULES = obj(
     trainingJobMaxIdleDurationSeconds=said({"type": ["integer", "null"]}, "Without use of its GPUs."),
 )
 VERSION = said(WHOLE, "As it was read: where it was changed since, 409 says so. Without it nobody is asked.")
-DEPARTMENT_ASKED = obj(["name"], name=TEXT, description=TEXT, resources=RESOURCES, schedulingRules=SCHEDULING_RULES, version=VERSION)
+DEPARTMENT_ASKED = obj(
+    ["name"],
+    name=TEXT,
+    description=TEXT,
+    clusterId=said(schemas.ID, "Looked at only: a department is of all clusters, and its quota holds on each."),
+    resources=RESOURCES,
+    schedulingRules=SCHEDULING_RULES,
+    version=VERSION,
+)
 DEPARTMENT_CHANGED = DEPARTMENT_ASKED | {"required": []}
 DEPARTMENT = obj(
     ["id", "name"],
@@ -63,23 +71,49 @@ DEPARTMENT = obj(
     projectsCount=WHOLE,
     resources=schemas.PROJECT["properties"]["resources"],
     schedulingRules=SCHEDULING_RULES,
-    status=obj(allocatedGpus=NUMBER, projectsGpuQuota={"type": ["number", "null"]}),
+    totalResources=schemas.PROJECT["properties"]["totalResources"],
+    status=obj(
+        allocatedGpus=NUMBER,
+        projectsGpuQuota={"type": ["number", "null"]},
+        quotaStatus=obj(allocated=obj(gpu=NUMBER)),
+    ),
 )
-COUNT = obj(["count"], count=WHOLE)
+CHANGED_RESOURCES = obj(resources=RESOURCES, version=VERSION)
+
+Fixed = tuple[tuple[Any, ...], str]
+"""The values that say what is so anyway, and why there are no others. Clients send such fields with what they take for the default."""
+NO_NODE_TYPES: Fixed = (({}, {"training": [], "workspace": []}), "Muster knows no node types. Say with nodePools where workloads may run.")
 
 OF_BOTH = frozenset({"name", "description", "resources", "schedulingRules", "version"})
-READ_ONLY = frozenset({"id", "createdAt", "updatedAt", "status", "projectsCount", "effective", "meta"})
+READ_ONLY = frozenset({"id", "createdAt", "updatedAt", "status", "projectsCount", "effective", "meta", "totalResources"})
 """What an answer has and a body may repeat."""
 
 
-def mapping(data: Any, known: Iterable[str]) -> Mapping[str, Any]:
-    """The body. Raises Invalid for one that is no object, and for names that it does not know."""
+def mapping(data: Any, known: Iterable[str], fixed: Mapping[str, Fixed] | None = None) -> Mapping[str, Any]:
+    """The body. Raises Invalid for one that is no object, for names that it does not know, and for what can only be as it is."""
     if not isinstance(data, dict):
         raise Invalid([("body", "The body must be a JSON object.")])
-    known = set(known)
-    if strange := sorted(data.keys() - known - READ_ONLY):
+    known, fixed = set(known), fixed or {}
+    if strange := sorted(name for name in data.keys() - known - READ_ONLY - fixed.keys() if data[name] is not None):
         raise Invalid([(name, f"There is no field {name[:40]}; there are {', '.join(sorted(known))}.") for name in strange[:20]])
+    other = [name for name in sorted(fixed) if data.get(name) is not None and not any(_same(data[name], value) for value in fixed[name][0])]
+    if other:
+        raise Invalid([(name, f"{name} cannot be that: {fixed[name][1]}") for name in other])
     return data
+
+
+def _same(given: Any, value: Any) -> bool:
+    """As JSON has it: true is not 1."""
+    return bool(given == value) and isinstance(given, bool) == isinstance(value, bool)
+
+
+def resources_only(data: Any) -> Mapping[str, Any]:
+    """A body that says another quota alone; clients send the bare list, or its one entry, too. Raises Invalid."""
+    if isinstance(data, list):
+        return {"resources": data}
+    if isinstance(data, dict) and data.keys() & {"gpu", "cpu", "memory"}:
+        return {"resources": [data]}
+    return mapping(data, ("resources", "version"))
 
 
 def version(body: Mapping[str, Any]) -> int | None:
@@ -99,8 +133,13 @@ def text(body: Mapping[str, Any], name: str) -> str:
 
 def typed(body: Mapping[str, Any]) -> dict[str, Any]:
     """What a body says, and nothing else, as it would be typed into a `SharesForm`. Raises Invalid."""
-    found: dict[str, Any] = {name: text(body, name) for name in ("name", "description") if name in body}
+    found: dict[str, Any] = {name: text(body, name) for name in ("name", "description") if body.get(name) is not None}
     return found | _resources(body.get("resources")) | _rules(body.get("schedulingRules"))
+
+
+def without_quota(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a form shows, without a quota and limits of resources."""
+    return {name: value for name, value in values.items() if name not in PLACES or not PLACES[name].startswith("resources.")}
 
 
 def _resources(given: Any) -> dict[str, str]:
@@ -112,6 +151,7 @@ def _resources(given: Any) -> dict[str, str]:
     pool = entry.get("nodePool")
     if pool is not None and (not isinstance(pool, dict) or pool.get("name", "default") != "default"):
         raise Invalid([("resources.0.nodePool", "The quota is of all nodes: the node pool can only be default.")])
+    _know(entry, _ENTRY, "resources.0")
     found: dict[str, str] = {}
     for resource in ("gpu", "cpu", "memory"):
         share = entry.get(resource)
@@ -119,8 +159,9 @@ def _resources(given: Any) -> dict[str, str]:
             continue
         if not isinstance(share, dict):
             raise Invalid([(f"resources.0.{resource}", f"{resource} must be an object.")])
-        unit = share.get("units", "MB") if resource == "memory" else ""
-        if unit and unit not in _UNITS:
+        _know(share, {*_SHARE, "units"} if resource == "memory" else _SHARE, f"resources.0.{resource}")
+        unit = (share.get("units") or "MB") if resource == "memory" else ""
+        if resource == "memory" and unit not in _UNITS:
             raise Invalid([("resources.0.memory.units", f"units must be one of {', '.join(_UNITS)}.")])
         for name, field in (("deserved", "quota"), ("limit", "limit")):
             if name in share:
@@ -128,6 +169,18 @@ def _resources(given: Any) -> dict[str, str]:
         if resource == "gpu" and "overQuotaWeight" in share:
             found["over_quota_weight"] = _amount(share["overQuotaWeight"], "gpu", "", "resources.0.gpu.overQuotaWeight")
     return found
+
+
+_ENTRY = {"nodePool", "gpu", "cpu", "memory", "priority"}
+"""What an entry has. Its priority is that of a pool among others, and there is one."""
+_SHARE = {"deserved", "limit", "overQuotaWeight"}
+
+
+def _know(given: Mapping[str, Any], known: Iterable[str], at: str) -> None:
+    """Raises Invalid for names that nobody reads."""
+    if strange := sorted(name for name in given.keys() - set(known) if given[name] is not None):
+        told = f"{', '.join(sorted(known))}."
+        raise Invalid([(f"{at}.{name[:40]}", f"There is no field {name[:40]} in {at}; there are {told}") for name in strange[:20]])
 
 
 def _amount(given: Any, resource: str, unit: str, path: str) -> str:
@@ -147,6 +200,8 @@ def _rules(given: Any) -> dict[str, str]:
         raise Invalid([("schedulingRules", "schedulingRules must be an object.")])
     found = {}
     for name, seconds in rules.items():
+        if name not in RULES:
+            continue
         if seconds is not None and (not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds < 10**9):
             raise Invalid([(f"schedulingRules.{name}", f"{name} must be a whole number of seconds.")])
         found[RULES[name]] = "" if seconds is None else f"{seconds}s"
@@ -169,6 +224,18 @@ def shares(shares: Shares) -> list[dict[str, Any]]:
             "memory": _share(shares.memory, ONE / MEGABYTE) | {"units": "MB"},
         }
     ]
+
+
+def total(found: Shares) -> dict[str, int | float | None]:
+    """The quotas of all node pools together, of which there is one entry; null is without limit."""
+    (entry,) = shares(found)
+    return {f"{name}Quota": entry[name]["deserved"] for name in ("gpu", "cpu", "memory")}
+
+
+def allocated(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What workloads hold, as the cluster's queue tells it; in the units of quotas. {} where it has not told yet."""
+    units = {"gpu": ONE, "cpu": Decimal(1000), "memory": ONE / MEGABYTE}
+    return {name: number(Decimal(str(told[name])) * unit) for name, unit in units.items() if name in told}
 
 
 def rules(row: Project | Department) -> dict[str, int | None]:

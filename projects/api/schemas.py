@@ -77,15 +77,22 @@ def paging() -> list[OpenApiParameter]:
     ]
 
 
+def filters(fields: Mapping[str, Any]) -> list[OpenApiParameter]:
+    """The parameters of a count, and of a list, with these fields to filter by."""
+    conditions = "; ".join(f"{name} ({' '.join(field.operators)})" for name, field in fields.items())
+    return [
+        parameter("filterBy", TEXT, f"Comma-joined conditions, all of which hold: a field, an operator, a value. Fields: {conditions}."),
+        parameter("search", TEXT, "Text that a name contains."),
+    ]
+
+
 def list_parameters(fields: Mapping[str, Any]) -> list[OpenApiParameter]:
     """The parameters of a list with these fields to filter and sort by."""
-    conditions = "; ".join(f"{name} ({' '.join(field.operators)})" for name, field in fields.items())
     return [
         *paging(),
         parameter("sortBy", words(*fields), "The field to sort by."),
         parameter("sortOrder", words("asc", "desc"), "asc where it is not given."),
-        parameter("filterBy", TEXT, f"Comma-joined conditions, all of which hold: a field, an operator, a value. Fields: {conditions}."),
-        parameter("search", TEXT, "Text that a name contains."),
+        *filters(fields),
     ]
 
 
@@ -95,6 +102,7 @@ ERROR = obj(
     message=said(TEXT, "What happened and what to do, for a person."),
     details=said(array(obj(["field", "message"], field=TEXT, message=TEXT)), "What is wrong with which field, where that is known."),
 )
+COUNT = obj(["count"], count=WHOLE)
 DONE = obj(["code", "message"], code=WHOLE, message=TEXT)
 TOKEN_REQUEST = obj(
     ["grantType"],
@@ -126,12 +134,20 @@ PROJECT = obj(
     namespace=TEXT,
     requestedNamespace=TEXT,
     createdAt=MOMENT,
-    status=obj(phase=words("Ready", "NotReady"), message=TEXT),
+    status=obj(
+        phase=words("Ready", "NotReady"),
+        message=TEXT,
+        quotaStatus=said(obj(allocated=obj(gpu=NUMBER, cpu=NUMBER, memory=NUMBER)), "What its workloads hold, as the cluster tells it."),
+    ),
     description=TEXT,
     nodePools=said(array(TEXT), "Those that its workloads may use; none is all of its cluster's."),
+    defaultNodePools=said(array(TEXT), "The same."),
     defaultPreemptibility=words("preemptible", "non-preemptible"),
     schedulingRules=said({"type": "object"}, "Its own limits, in seconds; null is without."),
-    effective=said({"type": "object"}, "The limits that hold: the stricter of its own and its department's."),
+    effective=said(obj(schedulingRules={"type": "object"}), "The limits that hold: the stricter of its own and its department's."),
+    totalResources=obj(
+        gpuQuota={"type": ["number", "null"]}, cpuQuota={"type": ["number", "null"]}, memoryQuota={"type": ["number", "null"]}
+    ),
     version=said(WHOLE, "Goes up with every change."),
     resources=array(
         obj(

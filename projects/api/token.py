@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import NotAllowed, UserError
-from projects import actions, addresses, second_factor, throttle, tokens
+from projects import actions, addresses, audit, second_factor, throttle, tokens
 from projects.api import schemas
 from projects.api.base import ApiView
 from projects.models import PersonalKey, ServiceAccount, User
@@ -37,17 +37,18 @@ class TokenView(ApiView):
     def post(self, request: Request) -> Response:
         given = _texts(request.data)
         grant = given.get("granttype", "")
-        key = None
-        if grant in _PROGRAM:
-            user, key = _program(request, given)
-        elif grant == "password":
-            user = _person(request, given)
-        elif grant in _LATER:
+        if grant in _LATER:
             raise UserError(
                 f"The grantType {grant} is not supported by this version; {', '.join(_PROGRAM)} and password are.", field="grantType"
             )
-        else:
+        if grant not in (*_PROGRAM, "password"):
             raise UserError(f"grantType must be one of {', '.join(_PROGRAM)} and password.", field="grantType")
+        try:
+            user, key = _program(request, given) if grant in _PROGRAM else (_person(request, given), None)
+        except NotAllowed as refusal:
+            claimed = given.get("username" if grant == "password" else "clientid") or given.get("appid", "")
+            audit.sign_in_failed(claimed, f"For a token: {refusal.text}")
+            raise
         user.personal_key = key
         addresses.token_used(user)
         token, seconds = tokens.issue(user, key)

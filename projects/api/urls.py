@@ -2,23 +2,34 @@
 
 from django.urls import path
 
-from projects.api import authorization, people
+from projects.api import authorization, people, roles
 from projects.api.audit import AuditLogView
-from projects.api.departments import DepartmentsCountView, DepartmentsView, DepartmentView
+from projects.api.departments import DepartmentResourcesView, DepartmentsCountView, DepartmentsView, DepartmentView
+from projects.api.projects import ProjectsCountView
+from projects.api.telemetry import DepartmentsTelemetryView, ProjectsTelemetryView
 from projects.api.token import TokenView
 
 of_access = [
-    path("authorization/roles", authorization.RolesView.as_view(), name="api-roles"),
-    path("authorization/roles/<str:key>", authorization.RoleView.as_view(), name="api-role"),
+    path("authorization/roles", roles.RolesView.as_view(), name="api-roles"),
+    path("authorization/roles/<str:key>", roles.RoleView.as_view(), name="api-role"),
     path("authorization/access-rules", authorization.RulesView.as_view(), name="api-access-rules"),
+    path("authorization/access-rules/count", authorization.RulesCountView.as_view(), name="api-access-rules-count"),
+    path("authorization/me/access-rules", authorization.MyRulesView.as_view(), name="api-my-access-rules"),
     path("authorization/access-rules/<int:pk>", authorization.RuleView.as_view(), name="api-access-rule"),
     path("authorization/permissions", authorization.PermissionsView.as_view(), name="api-permissions"),
     path("authorization/permitted-scopes", authorization.ScopesView.as_view(), name="api-permitted-scopes"),
     path("users", people.UsersView.as_view(), name="api-users"),
+    path("users/count", people.UsersCountView.as_view(), name="api-users-count"),
     path("users/<int:pk>", people.UserView.as_view(), name="api-user"),
+    path("users/<int:pk>/password", people.UserPasswordView.as_view(), name="api-user-password"),
+    path("users/<int:pk>/logout", people.UserLogoutView.as_view(), name="api-user-logout"),
     path("service-accounts", people.AccountsView.as_view(), name="api-service-accounts"),
     path("service-accounts/<int:pk>", people.AccountView.as_view(), name="api-service-account"),
     path("service-accounts/<int:pk>/secret", people.AccountSecretView.as_view(), name="api-service-account-secret"),
+    # As service accounts were called before.
+    path("apps", people.AppsView.as_view(), name="api-apps"),
+    path("apps/<int:pk>", people.AppView.as_view(), name="api-app"),
+    path("apps/<int:pk>/secret", people.AppSecretView.as_view(), name="api-app-secret"),
     path("access-keys", people.KeysView.as_view(), name="api-access-keys"),
     path("access-keys/<int:pk>", people.KeyView.as_view(), name="api-access-key"),
     path("access-keys/<int:pk>/secret", people.KeySecretView.as_view(), name="api-access-key-secret"),
@@ -28,7 +39,11 @@ urlpatterns = [
     path("token", TokenView.as_view(), name="api-token"),
     path("org-unit/departments", DepartmentsView.as_view(), name="api-departments"),
     path("org-unit/departments/count", DepartmentsCountView.as_view(), name="api-departments-count"),
+    path("org-unit/departments/telemetry", DepartmentsTelemetryView.as_view(), name="api-departments-telemetry"),
     path("org-unit/departments/<int:pk>", DepartmentView.as_view(), name="api-department"),
+    path("org-unit/departments/<int:pk>/resources", DepartmentResourcesView.as_view(), name="api-department-resources"),
+    path("org-unit/projects/count", ProjectsCountView.as_view(), name="api-projects-count"),
+    path("org-unit/projects/telemetry", ProjectsTelemetryView.as_view(), name="api-projects-telemetry"),
     path("audit/log", AuditLogView.as_view(), name="api-audit-log"),
     *of_access,
 ]

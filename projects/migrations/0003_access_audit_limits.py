@@ -290,6 +290,10 @@ class Migration(migrations.Migration):
             model_name='auditentry',
             index=models.Index(fields=['user', '-at'], name='audit_of_user'),
         ),
+        migrations.AddIndex(
+            model_name='accessrule',
+            index=models.Index(fields=['created_at', 'id'], name='access_rule_in_time_order'),
+        ),
         migrations.AddConstraint(
             model_name='accessrule',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('cluster__isnull', True), ('department__isnull', True), _connector='OR'), models.Q(('cluster__isnull', True), ('project__isnull', True), _connector='OR'), models.Q(('department__isnull', True), ('project__isnull', True), _connector='OR')), name='accessrule_of_one_scope'),

@@ -60,6 +60,7 @@ class AccessRule(Scoped):
 
     class Meta:
         ordering = ["created_at", "id"]
+        indexes = [models.Index(fields=["created_at", "id"], name="access_rule_in_time_order")]
         constraints = [
             one_scope(),
             models.CheckConstraint(

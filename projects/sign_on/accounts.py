@@ -9,11 +9,13 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import transaction
+from django.db.models import QuerySet
 
 from console.errors import Clash, NotAllowed
 from projects import audit
 from projects.audit import Event
 from projects.models import User
+from projects.sign_on import discovery
 
 MOST_GROUPS = 200
 """Groups of one person; more are not looked at."""
@@ -63,11 +65,11 @@ def _plain(told: object) -> str:
 
 
 def told_groups(claims: dict[str, Any]) -> set[str]:
-    """The names of the groups in the claims. One that is too long is left out: cut, it could be another group's."""
+    """The names of the groups in the claims; not one that is too long, or begins or ends with a space: cut, it could be another's."""
     told = claims.get(settings.OPTIONS.oidc_groups_claim)
     listed = [told] if isinstance(told, str) else told if isinstance(told, list) else []
-    names = (name.strip() for name in listed[:MOST_GROUPS] if isinstance(name, str))
-    return {name for name in names if 0 < len(name) <= LONGEST and name.isprintable()}
+    names = (name for name in listed[:MOST_GROUPS] if isinstance(name, str))
+    return {name for name in names if 0 < len(name) <= LONGEST and name.isprintable() and name == name.strip()}
 
 
 def sync_groups(user: User, claims: dict[str, Any]) -> None:
@@ -92,15 +94,25 @@ def sync_groups(user: User, claims: dict[str, Any]) -> None:
     user.__dict__.pop("rights", None)
 
 
+def identities() -> "QuerySet[SocialAccount]":
+    """Those that lead to a user now: of the issuer of the settings. Those of one that was set before lead nowhere."""
+    issuer = discovery.issuer()
+    # Some issuers end with a slash, and say so in every token.
+    known = [issuer, f"{issuer}/"] if issuer else []
+    found: QuerySet[SocialAccount] = SocialAccount.objects.filter(extra_data__iss__in=known)
+    return found
+
+
 def is_connected(user: User) -> bool:
     """Whether the user can come in by single sign-on."""
-    return bool(SocialAccount.objects.filter(user=user).exists())
+    return bool(identities().filter(user=user).exists())
 
 
 def connected(user: User, claims: dict[str, Any]) -> None:
     """Single sign-on leads to the user from now on, with the groups that it tells."""
-    audit.record(Event.UPDATE, "user", by=user, id=user.pk, name=user.username, text="Connected with single sign-on.")
-    sync_groups(user, claims)
+    with transaction.atomic():
+        audit.record(Event.UPDATE, "user", by=user, id=user.pk, name=user.username, text="Connected with single sign-on.")
+        sync_groups(user, claims)
 
 
 def disconnect(user: User) -> None:

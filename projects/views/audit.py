@@ -63,7 +63,7 @@ TABLE = Table(
         Column("scope", "Scope", lambda row: row.scope_name),
         Column("status", "Status", lambda row: "Succeeded" if row.succeeded else "Failed", "audit/_status.html"),
         Column("address", "Address", lambda row: row.address),
-        Column("request", "Request id", lambda row: row.request_id),
+        Column("request", "Request id", lambda row: row.request_id, "audit/_request.html"),
         Column("text", "Remark", lambda row: row.text, is_extra=True),
         Column("method", "Method", lambda row: row.method, is_extra=True),
         Column("path", "Path", lambda row: row.path, is_extra=True),

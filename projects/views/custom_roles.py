@@ -1,5 +1,6 @@
 """The page of roles: what each of the table permits, and the custom ones."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import Count, QuerySet
@@ -15,7 +16,7 @@ from console.tables import Column, Table, answer
 from projects import access, custom_roles, granting
 from projects.access_forms import GROUPS, VERBS, CustomRoleForm
 from projects.http import Request
-from projects.models import AuditEntry, CustomRole
+from projects.models import AccessRule, AuditEntry, CustomRole
 from projects.permissions import ROLES, Entity, Permission, Role, Verb, read
 from projects.rights import view
 from projects.why import may_not
@@ -63,8 +64,16 @@ def roles(request: Request) -> HttpResponse:
         "new": "" if refused or not sees else reverse("role-new"),
         "empty": "access/_no_roles.html",
     }
-    found: QuerySet[CustomRole] = CustomRole.objects.annotate(uses=Count("access_rules")).select_related("created_by")
-    return answer(request, found if sees else found.none(), TABLE, "access/roles.html", context, file="custom-roles")
+    found: QuerySet[CustomRole] = CustomRole.objects.select_related("created_by")
+    return answer(request, found if sees else found.none(), TABLE, "access/roles.html", context, file="custom-roles", prepare=_count_rules)
+
+
+def _count_rules(roles: Sequence[CustomRole]) -> None:
+    """Put on each how many access rules give it. One query."""
+    given = AccessRule.objects.filter(custom_role__in=roles).order_by().values_list("custom_role").annotate(Count("id"))
+    counts = dict(given)
+    for role in roles:
+        role.uses = counts.get(role.pk, 0)  # type: ignore[attr-defined]
 
 
 def _cell(role: Role, entity: Entity) -> list[tuple[Verb, bool]]:

@@ -8,7 +8,7 @@ from django.utils.module_loading import import_string
 from django.views.decorators.http import require_safe
 
 from projects import access
-from projects.forms import PersonForm, ServiceAccountForm, role_choices
+from projects.forms import PersonForm, ServiceAccountForm, project_roles
 from projects.http import Request
 from projects.models import AccessRule, Project, ServiceAccount
 from projects.permissions import L1, Entity, Verb
@@ -48,7 +48,7 @@ def show(
         "may_delete": access.may(request.user, Verb.DELETE, Entity.PROJECTS, of_project(found)),
         "person": person or PersonForm(auto_id="person_%s", initial={"role": L1}),
         "account": account or ServiceAccountForm(auto_id="account_%s"),
-        "roles": role_choices(),
+        "roles": project_roles(),
         "page": {name: import_string(f"{settings.PROJECT_PAGE}.{name}") for name in ("TEMPLATE", "CHART", "STYLES", "SCRIPTS")},
     }
     context |= import_string(f"{settings.PROJECT_PAGE}.now")(found, request.user)

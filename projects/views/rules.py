@@ -10,7 +10,8 @@ from console.errors import UserError
 from console.http import onward, page
 from console.tables import Column, Filter, Rows, Table, answer
 from projects import access, granting, subjects
-from projects.access_forms import RuleForm, every_role
+from projects.access_forms import RuleForm
+from projects.forms import role_choices
 from projects.http import Request
 from projects.models import AccessRule
 from projects.permissions import Entity, Verb
@@ -49,7 +50,7 @@ TABLE = Table(
     search_words="Search by subject",
     filters=(
         Filter("type", "Type", lambda _: list(subjects.KINDS.items()), _of_kind),
-        Filter("role", "Role", lambda _: every_role(), _of_role),
+        Filter("role", "Role", lambda _: role_choices(), _of_role),
         Filter("level", "Scope", lambda _: [(str(level), words) for level, words in LEVELS], of_level),
     ),
     sort="-created",

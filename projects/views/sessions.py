@@ -1,5 +1,6 @@
 """The end of sessions: one's own, and somebody's."""
 
+from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -16,19 +17,19 @@ from projects.permissions import Entity, Verb
 @require_POST
 def end(request: Request, pk: int) -> HttpResponse:
     """One of one's own sessions."""
-    if not sessions.end(request.user, pk):
-        raise Http404("You have no such session.")
-    audit.record(Event.SIGN_OUT, "user", by=request.user, id=request.user.pk, name=request.user.username, text="Ended another session.")
+    with transaction.atomic():
+        if not sessions.end(request.user, pk):
+            raise Http404("You have no such session.")
+        _record(request.user, "Ended another session.")
     return onward(request, reverse("account"), "The session is ended.")
 
 
 @require_POST
 def end_others(request: Request) -> HttpResponse:
     """All of one's own sessions but this one."""
-    ended = sessions.end_all(request.user, but=request.session.session_key)
-    audit.record(
-        Event.SIGN_OUT, "user", by=request.user, id=request.user.pk, name=request.user.username, text=f"Ended other sessions ({ended})."
-    )
+    with transaction.atomic():
+        ended = sessions.end_all(request.user, but=request.session.session_key)
+        _record(request.user, f"Ended other sessions ({ended}).")
     return onward(request, reverse("account"), "Your other sessions are ended.")
 
 
@@ -39,3 +40,7 @@ def end_of(request: Request, pk: int) -> HttpResponse:
     user = get_object_or_404(User, pk=pk, is_service=False)
     sessions.end_all_of(user, request.user)
     return onward(request, reverse("users"), f"{user.username} is signed out everywhere.")
+
+
+def _record(user: User, text: str) -> None:
+    audit.record(Event.SIGN_OUT, "user", by=user, id=user.pk, name=user.username, text=text)

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from console.errors import Clash, UserError
 from console.http import onward, page
-from projects import throttle
+from projects import audit, throttle
 from projects.http import Request
 from projects.sign_on import accounts, provider
 from projects.sign_on.adapters import NotSignedOn
@@ -54,7 +54,7 @@ def callback(request: HttpRequest) -> HttpResponse:
     except UserError as refusal:
         why = refusal.why if isinstance(refusal, NotSignedOn) else refusal.text
         log.warning("single sign-on was refused: %s", why)
-        signing.failed(provider.KEY, f"Single sign-on: {why}")
+        audit.sign_in_failed(provider.KEY, f"Single sign-on: {why}")
         if connecting:
             messages.error(request, refusal.text)
             return redirect("account")

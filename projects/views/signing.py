@@ -28,7 +28,6 @@ from projects.sign_on.stages import SecondFactor
 log = logging.getLogger(__name__)
 
 WRONG = "The name or the password is not right. Check both, and that Caps Lock is off."
-LONGEST_NAME = 150
 
 
 @login_not_required
@@ -49,7 +48,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         throttle.attempt(name, address)
         user = authenticate(request, username=name, password=form.cleaned_data["password"])
         if not isinstance(user, User) or user.is_service:
-            failed(name, "The name or the password was wrong.")
+            audit.sign_in_failed(name, "The name or the password was wrong.")
             raise UserError(WRONG)
     except UserError as refusal:
         form.add_error(None, refusal.text)
@@ -74,7 +73,7 @@ def code(request: HttpRequest) -> HttpResponse:
             try:
                 second_factor.try_code(stage.login.user, form.cleaned_data["code"], throttle.address_of(request))
             except UserError as refusal:
-                failed(stage.login.user.username, "The code of the second factor was wrong.", stage.login.user)
+                audit.sign_in_failed(stage.login.user.username, "The code of the second factor was wrong.", stage.login.user)
                 form.add_error(refusal.field or None, refusal.text)
                 status = refusal.status
             else:
@@ -110,14 +109,6 @@ def arrived(request: HttpRequest, answer: HttpResponse) -> HttpResponse:
     if request.user.is_authenticated:
         sessions.begun(request)
     return answer
-
-
-def failed(name: str, why: str, user: User | None = None) -> None:
-    """Note an attempt to sign in that failed, with the name as it was typed and nothing else that was."""
-    audit.record(
-        Event.SIGN_IN, "user", by=None, claimed=name[:LONGEST_NAME], id=user.pk if user else "", name=name[:LONGEST_NAME],
-        succeeded=False, text=why,
-    )  # fmt: skip
 
 
 def onward(request: HttpRequest) -> str:

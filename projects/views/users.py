@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from console.errors import Clash
 from console.http import onward, page
 from console.tables import Column, Filter, Rows, Table, answer
 from projects import access, granting, people
@@ -96,8 +97,11 @@ def user_new(request: Request) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
         user = User(username=given["username"], email=given["email"])
-        password = people.create_user(user, request.user, in_charge=given.get("is_superuser", False))
-        return _secret(request, user, password, f"User {user.username} is created")
+        try:
+            password = people.create_user(user, request.user, in_charge=given.get("is_superuser", False))
+            return _secret(request, user, password, f"User {user.username} is created")
+        except Clash as refusal:
+            form.add_error(refusal.field, refusal.text)
     context = {
         "form": form,
         "title": "New user",

@@ -80,6 +80,7 @@ def test_the_page_shows_every_column_and_where_things_are(log: Cast, alice: Clie
         assert text in shown
     for text in ("Department research", "Everybody", "203.0.113.7", "req-1", "Failed"):
         assert text in shown
+    assert 'title="req-1"' in shown
 
 
 def test_an_entry_shows_before_and_after(log: Cast, alice: Client) -> None:

@@ -40,6 +40,22 @@ def test_an_administrator_sees_every_rule_with_its_subject_role_and_scope(alice:
         assert said in text
 
 
+def test_a_service_account_of_everybody_stands_there_by_its_name(alice: Client, cast: Cast) -> None:
+    actions.create_service_account(TENANT, "export", by=cast.alice, role=VIEWER)
+    actions.create_service_account(cast.team_a, "nightly", by=cast.alice)
+    text = body(alice, "/access-rules")
+    assert "all:all" not in text
+    assert re.search(r"</svg> export\s*<", text)
+    assert "team-a/nightly" in text
+
+
+def test_a_scope_leads_to_what_it_is(alice: Client, cast: Cast) -> None:
+    granting.give(VIEWER, to=cast.bob, scope=of_department(cast.research), by=cast.alice)
+    text = body(alice, "/access-rules")
+    assert f'<a href="/departments/{cast.research.pk}">Department research</a>' in text
+    assert f'<a href="/projects/{cast.team_a.pk}">Project team-a</a>' in text
+
+
 def test_a_project_administrator_sees_the_rules_of_their_project_and_none_elsewhere(client: Client, cast: Cast) -> None:
     granting.give(VIEWER, to=cast.bob, scope=TENANT, by=cast.alice)
     granting.give(VIEWER, to=cast.vera, scope=of_department(cast.research), by=cast.alice)

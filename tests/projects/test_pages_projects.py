@@ -36,6 +36,16 @@ def test_the_page_shows_the_id_that_programs_need(client: Client, cast: Cast) ->
     assert "Add person" not in text
 
 
+@pytest.mark.parametrize("at", ["/projects", ""])
+def test_the_department_is_a_link_for_who_may_look_at_departments(client: Client, cast: Cast, at: str) -> None:
+    link = f'<a href="/departments/{cast.research.pk}">research</a>'
+    for user, leads_there in ((cast.alice, True), (cast.vera, False)):
+        client.force_login(user)
+        text = client.get(at or address(cast)).content.decode()
+        assert "research" in text
+        assert (link in text) is leads_there
+
+
 @pytest.mark.parametrize("path", ["", *POSTS])
 def test_somebody_elses_project_is_not_there(client: Client, cast: Cast, path: str) -> None:
     client.force_login(cast.mallory)

@@ -59,6 +59,13 @@ def test_a_custom_role_is_made_with_what_its_permissions_need(alice: Client, cas
     assert AuditEntry.objects.get(event="create", entity="role").after["permissions"] == role.permissions  # type: ignore[index]
 
 
+def test_the_form_has_the_order_of_the_matrix(alice: Client, cast: Cast) -> None:
+    rows = r'<th scope="row" class="mu-name">([^<]+)</th>'
+    form, page = (re.findall(rows, text(alice, at)) for at in ("/roles/new", "/roles"))
+    assert form == page
+    assert len(form) == len(Entity)
+
+
 @pytest.mark.parametrize(
     ("fields", "told"),
     [

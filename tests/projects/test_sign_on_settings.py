@@ -45,6 +45,12 @@ def test_without_a_provider_it_says_what_to_set(client: Client, cast: Cast) -> N
     assert client.post("/settings/sign-on/test").status_code == 200
 
 
+def test_it_says_how_long_the_audit_log_is_kept(client: Client, cast: Cast, settings: LazySettings) -> None:
+    settings.OPTIONS = settings.OPTIONS.model_copy(update={"audit_days": 42.0})
+    client.force_login(cast.alice)
+    assert "Entries are kept for 42 days" in client.get("/settings").content.decode()
+
+
 def test_only_who_may_see_settings_sees_them(client: Client, cast: Cast, provider: Provider) -> None:
     client.force_login(cast.bob)
     assert client.get("/settings").status_code == 403
