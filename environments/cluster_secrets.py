@@ -23,10 +23,15 @@ def of_projects(projects: Sequence[Project]) -> Mapping[int, Sequence[SecretWant
     return {project.pk: [wanted[each.pk] for each in _for_use(found, project)] for project in projects}
 
 
+def registries(project: Project) -> Sequence[Credential]:
+    """The credentials with which the project's pods log in to image registries, without their secrets. One query."""
+    found = Credential.objects.within(project).filter(kind=Credential.Kind.REGISTRY).defer("secret").order_by("name", "pk")
+    return _nearest(list(found), project)[:MOST_REGISTRIES]
+
+
 def pull_names(project: Project) -> tuple[str, ...]:
-    """The names of the Secrets with which the project's pods log in to image registries. One query."""
-    registries = Credential.objects.within(project).filter(kind=Credential.Kind.REGISTRY).defer("secret").order_by("name", "pk")
-    return tuple(secret_name(each) for each in _nearest(list(registries), project)[:MOST_REGISTRIES])
+    """The names of their Secrets. One query."""
+    return tuple(map(secret_name, registries(project)))
 
 
 def _around(projects: Sequence[Project]) -> Q:

@@ -59,6 +59,16 @@ def registry_address(given: str) -> str:
     return address
 
 
+def opens(server: str, image: str) -> bool:
+    """Whether the log-in to a registry is tried for an image, whose address begins with the registry's; without one it is Docker Hub's."""
+    first, _, rest = image.partition("/")
+    has_host = bool(rest) and (first == "localhost" or "." in first or ":" in first)
+    host, path = (first, rest) if has_host else ("docker.io", image)
+    registry, _, below = server.partition("/")
+    same = host == registry or {host, registry} <= _DOCKER_HUB
+    return same and path.startswith(below)
+
+
 def _docker_config(server: str, username: str, password: str) -> str:
     """As kubelets read it; Docker Hub goes by an address of old."""
     auth = base64.b64encode(f"{username}:{password}".encode()).decode()

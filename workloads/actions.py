@@ -17,7 +17,7 @@ from projects.models import Project, User
 from projects.permissions import Entity, Verb
 from projects.scopes import of_project
 from workloads import journal, limits, placing, policies, reaching
-from workloads.asset_uses import Used, credentials_of
+from workloads.asset_uses import Used, credentials_of, registries_of
 from workloads.manifests import refusals
 from workloads.models import Workload
 from workloads.specs import Spec, from_json, problems
@@ -49,8 +49,9 @@ def submit(
     _takes(project.cluster, spec)
     note = f"{note} {held.note}".strip()
     placing.require(spec, project)
+    made_from = (*assets, *held.used, *credentials_of(spec, project), *registries_of(spec, project))
     with transaction.atomic():
-        workload = journal.opened(spec, project=project, by=by, note=note, assets=(*assets, *held.used, *credentials_of(spec, project)))
+        workload = journal.opened(spec, project=project, by=by, note=note, assets=made_from)
         _record(Event.CREATE, workload, by, after=_told(spec))
     launching.soon(str(workload.pk))
     return workload

@@ -9,7 +9,8 @@ from django.db.models import Count, QuerySet
 from django.urls import reverse
 
 from environments import kinds
-from environments.credentials import secret_name
+from environments.cluster_secrets import registries
+from environments.credentials import opens, secret_name
 from environments.kinds import BY_KEY, Kind
 from environments.models import Asset, Credential
 from projects.models import Project, User
@@ -52,6 +53,18 @@ def credentials_of(spec: Spec, project: Project) -> Sequence[Used]:
     rows = Credential.objects.within(project).defer("secret").order_by("name", "pk")
     named = [(each, secret_name(each)) for each in rows]
     return [used(each, "" if name in workers else MASTER) for each, name in named if name in workers | master]
+
+
+def registries_of(spec: Spec, project: Project) -> Sequence[Used]:
+    """The credentials with which pods log in to the registry of their image, which nobody names. One query."""
+    workers = spec.setup.environment.image_reference
+    master = spec.master_setup.environment.image_reference if spec.has_master else workers
+    found = []
+    for each in registries(project):
+        server = each.public.get("server", "")
+        if opens(server, workers) or opens(server, master):
+            found.append(used(each, "" if opens(server, workers) else MASTER))
+    return found
 
 
 def secrets_of(setup: Setup) -> Iterator[str]:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Q
 from django.utils import timezone
 
 from console.errors import Clash
 from projects.durations import words
+from workloads import utilisation
 from workloads.models import Event, Workload
-from workloads.states import Status
+from workloads.states import LEAVING, Status
 
 COUNTED = frozenset({Status.RUNNING, Status.DEGRADED})
 """In these it runs, with all of its pods or some; while it waits or starts no time is counted."""
@@ -25,7 +27,9 @@ def ran(workloads: Sequence[Workload], now: datetime) -> Mapping[UUID, float]:
     """
     changes: dict[UUID, list[tuple[datetime, str]]] = defaultdict(list)
     begun = [each.pk for each in workloads if each.started_at]
-    rows = Event.objects.filter(workload__in=begun, kind=Event.Kind.STATUS).order_by("at", "id")
+    # Somebody's asking for an end is told of as what they did.
+    told = Q(kind=Event.Kind.STATUS) | Q(kind=Event.Kind.ACTION, new__in=[each.value for each in LEAVING])
+    rows = Event.objects.filter(told, workload__in=begun).order_by("at", "id")
     attempts = {each.pk: each.attempt for each in workloads}
     for key, attempt, at, new in rows.values_list("workload_id", "attempt", "at", "new"):
         if attempt == attempts[key]:
@@ -53,11 +57,12 @@ def _this_run(workload: Workload, changes: Iterable[tuple[datetime, str]], now: 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One limit of a workload: the whole, and what of it is used, in seconds; `used` is None where nobody knows."""
+    """One limit of a workload: the whole, and what of it is used, in seconds; `note` says why where `used` is None."""
 
     title: str
     whole: int
     used: float | None
+    note: str = ""
 
     @property
     def words(self) -> str:
@@ -69,15 +74,29 @@ class Use:
 
 
 def uses(workload: Workload) -> Sequence[Use]:
-    """The limits of a workload with what is used of them now. At most one query."""
+    """The limits of a workload, which is loaded with its cluster, with what is used of them now. At most two queries."""
     now = timezone.now()
     found = []
     if workload.time_limit_seconds is not None:
         found.append(Use("Time limit", workload.time_limit_seconds, ran([workload], now)[workload.pk]))
     if workload.idle_limit_seconds is not None:
-        idle = None if workload.idle_since is None else (now - idle_from(workload)).total_seconds()
-        found.append(Use("Idle limit", workload.idle_limit_seconds, idle))
+        found.append(_idle(workload, workload.idle_limit_seconds, now))
     return found
+
+
+def _idle(workload: Workload, whole: int, now: datetime) -> Use:
+    note = ""
+    if workload.status not in _COUNTED:
+        note = "counted while it runs"
+    elif not workload.cluster.prometheus_url:
+        note = "the use of GPUs is unknown here: it is not applied"
+    elif not workload.use_known or utilisation.latest() is None:
+        note = "the use of its GPUs is unknown: it is not applied meanwhile"
+    elif workload.idle_since is None:
+        note = "its GPUs are in use"
+    else:
+        return Use("Idle limit", whole, (now - idle_from(workload)).total_seconds())
+    return Use("Idle limit", whole, None, note)
 
 
 def idle_from(workload: Workload) -> datetime:

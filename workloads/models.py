@@ -98,7 +98,9 @@ class Workload(models.Model):
     limit_warned_at = models.DateTimeField(null=True)
     """When half of a limit was told in its history."""
     idle_since = models.DateTimeField(null=True)
-    """Since when its GPUs are not used at all; None while they are, or where nobody knows."""
+    """Since when its GPUs are not used at all; None while they are, or where nobody knows: `use_known` says which."""
+    use_known = models.BooleanField(default=False)
+    """Whether the last sample knew of the use of all its GPUs."""
 
     objects = InProject.as_manager()
 
@@ -127,6 +129,7 @@ class Workload(models.Model):
                 fields=["-ended_at", "project"], condition=models.Q(status="Failed", released_at=None), name="workload_failed_last"
             ),
             models.Index(fields=["idle_since"], condition=models.Q(idle_since__isnull=False), name="workload_idle"),
+            models.Index(fields=["id"], condition=models.Q(use_known=True), name="workload_use_known"),
             models.Index(
                 fields=["ended_at"],
                 condition=models.Q(auto_delete_seconds__isnull=False, released_at=None),

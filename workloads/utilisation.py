@@ -6,16 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 
-from django.db.models import F
+from django.conf import settings
+from django.db.models import F, Max
+from django.utils import timezone
 
 from clusters import prometheus
 from clusters.models import Cluster
 from clusters.prometheus import Unanswered, Use
 from console import reach
-from workloads.models import Pod, Workload
+from workloads.models import Pod, Sample, Workload
 from workloads.states import ACTIVE
 
 log = logging.getLogger(__name__)
@@ -76,8 +78,15 @@ def judged(pods: Iterable[HeldPod], use: Mapping[uuid.UUID, Use]) -> Idle:
     )
 
 
+def latest() -> datetime | None:
+    """The moment of the newest samples; None where there are none that still tell something of now. One query."""
+    at: datetime | None = Sample.objects.aggregate(at=Max("at"))["at"]
+    fresh = timedelta(seconds=3 * settings.OPTIONS.sample_seconds + 60)
+    return at if at is not None and timezone.now() - at <= fresh else None
+
+
 def measured(seconds: int) -> Idle:
-    """Ask every cluster that has a Prometheus, and judge all pods that hold something now. Writes nothing."""
+    """Ask every cluster that has a Prometheus for so many seconds until now, and judge all pods that hold something. Writes nothing."""
     window = max(seconds, SHORTEST)
     asked = Cluster.objects.in_use().exclude(prometheus_url="").values_list("pk", "name", "prometheus_url", "is_local")
     found = list(asked)
@@ -87,14 +96,22 @@ def measured(seconds: int) -> Idle:
     return judged(_held(), use)
 
 
-def recorded(idle: Idle, at: datetime) -> None:
-    """`idle_since` of each workload as it is known at this moment: any use, and not knowing, begins anew."""
+def recorded(idle: Idle, at: datetime, *, anew: bool = False) -> None:
+    """`idle_since` of each workload as it is known at this moment: any use, and not knowing, begins anew.
+
+    So does, with `anew`, everything: nobody has looked for so long that nothing is known of the time before.
+    """
     unused = [key for key, is_idle in idle.workloads.items() if is_idle]
     for some in _chunks(unused):
-        Workload.objects.filter(pk__in=some, idle_since=None).update(idle_since=at)
+        rows = Workload.objects.filter(pk__in=some)
+        (rows if anew else rows.filter(idle_since=None)).update(idle_since=at)
     marked = Workload.objects.filter(idle_since__isnull=False).values_list("pk", flat=True)
     for some in _chunks(sorted(set(marked) - set(unused))):
         Workload.objects.filter(pk__in=some).update(idle_since=None)
+    was_known, known = set(Workload.objects.filter(use_known=True).values_list("pk", flat=True)), set(idle.workloads)
+    for keys, is_known in ((known - was_known, True), (was_known - known, False)):
+        for some in _chunks(sorted(keys)):
+            Workload.objects.filter(pk__in=some).update(use_known=is_known)
 
 
 def _use(pk: uuid.UUID, name: str, url: str, is_local: bool, seconds: int) -> Use | None:

@@ -18,7 +18,9 @@ _TEXTS = ("name", "description")
 _PLACED = ("scope", "projectId", "departmentId", "clusterId")
 _SHOWN_ONLY = ("id", "kind", "createdBy", "createdAt", "updatedBy", "updatedAt", "projectName", "builtIn", "version")
 """What an answer has beside, so that an answer can be sent back as it is."""
-READ = frozenset(f"meta.{name}" for name in (*_TEXTS, *_PLACED, *_SHOWN_ONLY)) | {"usedBy", "compliance"}
+_ONLY_FALSE = ("autoDelete", "private")
+"""What Run:ai's clients always send, with false where nobody asked for it."""
+READ = frozenset(f"meta.{name}" for name in (*_TEXTS, *_PLACED, *_SHOWN_ONLY, *_ONLY_FALSE)) | {"usedBy", "compliance"}
 _LEVELS = {"projectId": Level.PROJECT, "departmentId": Level.DEPARTMENT, "clusterId": Level.CLUSTER}
 
 
@@ -33,6 +35,9 @@ def read(rest: Rest, body: Any) -> tuple[Typed, int | None]:
             typed[name] = [value]
         elif value is not None:
             problems.append((f"meta.{name}", f"meta.{name} must be a text."))
+    for name in _ONLY_FALSE:
+        if meta.get(name) not in (None, False):
+            problems.append((f"meta.{name}", f"meta.{name} can only be false: Muster has no such assets. Leave it out."))
     if scope := _scope(meta, problems):
         typed["scope"] = [str(scope)]
     version = meta.get("version")
@@ -106,8 +111,8 @@ def meta_schema(word: str, **more: schemas.Schema) -> schemas.Schema:
         ["id", "name", "scope", "version"],
         id=schemas.ID,
         name=schemas.TEXT,
-        kind=schemas.words(word),
-        description=schemas.TEXT,
+        kind=more.pop("kind", schemas.words(word)),
+        description=more.pop("description", schemas.TEXT),
         scope=schemas.words(*Level),
         projectId={"type": ["integer", "null"]},
         projectName=optional_id,
@@ -132,6 +137,13 @@ def schema(kind: Kind, form: type[AssetForm]) -> schemas.Schema:
     counted = schemas.obj(workloads=schemas.WHOLE, templates=schemas.WHOLE, dataSources=schemas.WHOLE)
     more = {"compliance": complying.SCHEMA} if kind.key in complying.KINDS else {}
     return schemas.obj(["meta", "spec"], meta=meta, spec=_nullable(own.get("spec", schemas.obj())), usedBy=counted, **more)
+
+
+def any_schema(kind: Kind) -> schemas.Schema:
+    """An asset of an answer, of whichever form."""
+    words = [kind_word(kind, form) for form in kind.forms.values()]
+    meta = meta_schema(words[0], kind=schemas.words(*words)) if len(words) > 1 else meta_schema(words[0])
+    return schemas.obj(["meta", "spec"], meta=meta, spec={"type": "object"}, usedBy={"type": "object"})
 
 
 def meta_asked(**more: schemas.Schema) -> schemas.Schema:

@@ -1,6 +1,8 @@
 """How a list of assets is narrowed: by scope, by what is for use in a project, a department or a cluster, and by fields."""
 
+from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from django.db import models
 
@@ -23,6 +25,7 @@ _IDS = {"projectId": Level.PROJECT, "departmentId": Level.DEPARTMENT, "clusterId
 
 PARAMETERS = [
     schemas.parameter("name", schemas.TEXT, "Exactly this name."),
+    schemas.parameter("assetIds", schemas.TEXT, "These alone: ids with commas between them."),
     schemas.parameter("scope", schemas.words(*Level), "Those of exactly this level."),
     schemas.parameter("projectId", schemas.TEXT, "Those for use in a project: its own, and those of what is above it."),
     schemas.parameter("departmentId", schemas.TEXT, "Those of a department, and of the tenant."),
@@ -33,6 +36,23 @@ PARAMETERS = [
 
 def asked_for(rows: "models.QuerySet[Any]", asked: Asked) -> "models.QuerySet[Any]":
     """The rows that the parameters of a list ask for. Raises Invalid."""
+    rows = _placed(filtering.matching(rows, asked, FIELDS, ("name", "description")), asked)
+    if name := asked.text("name"):
+        rows = rows.filter(name=name)
+    if ids := [each for each in asked.text("assetIds").split(",") if each.strip()]:
+        rows = rows.filter(pk__in=_uuids("assetIds", ids))
+    return rows
+
+
+def _uuids(name: str, texts: Sequence[str]) -> list[UUID]:
+    try:
+        return [UUID(each.strip()) for each in texts]
+    except ValueError:
+        raise Invalid([(name, f"{name} must be ids (UUIDs) with commas between them.")]) from None
+
+
+def _placed(rows: "models.QuerySet[Any]", asked: Asked) -> "models.QuerySet[Any]":
+    """Those where scope and the ids of scopes say. Raises Invalid."""
     level, below = asked.choice("scope", ("", *Level)), asked.flag("includeDescendants")
     if level and below:
         raise Invalid([("includeDescendants", "includeDescendants cannot be given together with scope.")])

@@ -1,15 +1,18 @@
-"""The addresses of this room: the same two for every form of asset that the API has."""
+"""The addresses of this room: the same two for every form of asset that the API has, and one for all forms of a kind with several."""
 
 from collections.abc import Iterator
 
 from django.urls import URLPattern, path
 
-from environments.api.views import views_of
+from environments.api.views import view_of, views_of
 from environments.kinds import KINDS
 
 
 def _addresses() -> Iterator[URLPattern]:
     for kind in KINDS:
+        above = {form.rest.path.partition("/")[0] for form in kind.forms.values() if form.rest and "/" in form.rest.path}
+        for name in sorted(above):
+            yield path(f"asset/{name}", view_of(kind, name).as_view(), name=f"api-asset-{name}")
         for form in kind.forms.values():
             if form.rest is None:
                 continue

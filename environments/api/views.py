@@ -11,11 +11,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console import editing
-from console.errors import Clash, Invalid
+from console.errors import Invalid
 from console.typed import Typed, TypedForm
 from environments import actions, kinds
-from environments.api import bodies
+from environments.api import bodies, late
 from environments.api.complying import KINDS, complying
 from environments.api.complying import PARAMETERS as COMPLYING
 from environments.api.narrowing import FIELDS, PARAMETERS, asked_for
@@ -27,11 +26,7 @@ from environments.rest import Rest, merged
 from projects import access
 from projects.api import filtering, schemas
 from projects.api.base import ApiView, Asked, listed
-from projects.audit import Event
-from projects.models import AuditEntry
 from projects.permissions import Verb
-
-MOST_CHANGES = 50
 
 
 class AssetsView(ApiView):
@@ -46,11 +41,6 @@ class AssetsView(ApiView):
     def get(self, request: Request) -> Response:
         asked = Asked(request)
         rows = asked_for(_rows(self.kind, self.form, self), asked)
-        rows = filtering.narrowed(rows, asked, FIELDS)
-        if search := asked.text("search"):
-            rows = rows.filter(models.Q(name__icontains=search) | models.Q(description__icontains=search))
-        if name := asked.text("name"):
-            rows = rows.filter(name=name)
         found, following = asked.page(filtering.ordered(rows, asked, FIELDS, ("name", "pk")))
         prepare(self.kind, found, self.user)
         comply = complying(asked, self.user) if self.kind.key in KINDS else None
@@ -64,6 +54,19 @@ class AssetsView(ApiView):
         form = judged(self.form, typed, scopes=choices(self.user, self.kind), by=self.user)
         made = actions.create(self.form.model, form.values, scope=form.asset_scope, by=self.user)
         return Response(_told(self, made.pk), status=202)
+
+
+class KindView(ApiView):
+    """Those of every form of a kind."""
+
+    kind: ClassVar[Kind]
+
+    def get(self, request: Request) -> Response:
+        asked = Asked(request)
+        rows = asked_for(actions.seen(self.kind.model, self.user), asked)
+        found, following = asked.page(filtering.ordered(rows, asked, FIELDS, ("name", "pk")))
+        prepare(self.kind, found, self.user)
+        return Response(listed("entries", [bodies.shown(self.kind, each, _used(each)) for each in found], following))
 
 
 class AssetView(ApiView):
@@ -87,10 +90,8 @@ class AssetView(ApiView):
     def delete(self, request: Request, key: uuid.UUID) -> Response:
         asset = _reach(self, key)
         version = Asked(request).whole("version", 0, 1, 2**31) or None
-        try:
+        with late.told(self.kind, asset, version):
             actions.remove(asset, self.user, version=version)
-        except editing.ChangedMeanwhile as error:
-            raise Clash(_changes(self.kind, asset, error.version, version or 0)) from error
         return Response({"code": 202, "message": f"The {self.kind.noun} {asset.name} was deleted."}, status=202)
 
     def _change(self, request: Request, key: uuid.UUID, *, keeps: bool) -> Response:
@@ -102,10 +103,8 @@ class AssetView(ApiView):
         start = was if keeps else defaults_of(self.form, str(asset.scope)) | {"name": [asset.name]} | _secret(self.form, was)
         scopes = choices(self.user, self.kind, asset)
         form = judged(self.form, merged(start, given), scopes=scopes, by=self.user, asset=asset, changes=True)
-        try:
+        with late.told(self.kind, asset, version):
             actions.change(asset, form.values, scope=form.asset_scope, by=self.user, version=version)
-        except editing.ChangedMeanwhile as error:
-            raise Clash(_changes(self.kind, asset, error.version, version or 0)) from error
         return Response(_told(self, key), status=202)
 
 
@@ -165,14 +164,22 @@ def _used(asset: Any) -> Mapping[str, int]:
     return {"workloads": asset.workloads, "templates": asset.templates, "dataSources": asset.sources}
 
 
-def _changes(kind: Kind, asset: Asset, now: int, edited: int) -> str:
-    """What changed since a version, from the audit log: who changed which fields, and what to do."""
-    entries = AuditEntry.objects.filter(entity=kind.key, entity_id=str(asset.pk), event=Event.UPDATE).order_by("-at", "-id")
-    later = [each for each in entries[:MOST_CHANGES] if (each.after or {}).get("version", 0) > edited]
-    names = sorted({name for each in later for name in (each.after or {}) if name != "version"})
-    people = sorted({each.subject for each in later})
-    what = f" {' and '.join(people)} changed {', '.join(names)}." if names else ""
-    return f"{asset.name} was changed meanwhile: its version is {now}, and you changed {edited}.{what} Get it again and repeat your change."
+def view_of(kind: Kind, name: str) -> type[KindView]:
+    """The view of all forms of a kind, described."""
+
+    class Every(KindView):
+        @extend_schema(
+            operation_id=f"list_asset_{name}",
+            description=f"Every {kind.noun} that you may see; `meta.kind` says of which sort it is. {kind.about}",
+            parameters=[*schemas.list_parameters(FIELDS), *PARAMETERS],
+            responses={200: schemas.answer(schemas.items("entries", bodies.any_schema(kind)))} | schemas.errors(400, 401),
+            tags=["assets"],
+        )
+        def get(self, request: Request) -> Response:
+            return super().get(request)
+
+    Every.kind = kind
+    return Every
 
 
 def views_of(form: type[AssetForm]) -> tuple[type[AssetsView], type[AssetView]]:

@@ -1,7 +1,7 @@
 """Forms of assets. A form is what a kind of asset is asked for by, on pages, in the wizard and over REST alike."""
 
 from console.typed import Typed
-from environments.forms.asset import AssetForm, defaults_of, typed_asset
+from environments.forms.asset import AssetForm, defaults_of, first_scope, typed_asset
 from environments.forms.compute import COMPUTE_PLACES, ComputeFields, ComputeResourceForm, typed_compute
 from environments.forms.environment import EnvironmentForm
 from environments.forms.fields import HUNDRED, VariableRow, lines, percent, whole, words
@@ -17,6 +17,7 @@ __all__ = [
     "VariableRow",
     "defaults",
     "defaults_of",
+    "first_scope",
     "lines",
     "percent",
     "typed_asset",

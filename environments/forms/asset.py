@@ -33,15 +33,19 @@ class AssetForm(TypedForm):
     rest: ClassVar[Rest | None] = None
     last: ClassVar[tuple[str, ...]] = ()
     """Fields that stand below the others."""
+    asks_scope: ClassVar[bool] = False
+    """Whether none of several scopes is chosen beforehand, where too wide a one gives something away."""
     secrets: ClassVar[tuple[str, ...]] = ()
     """Fields whose values are never shown again."""
 
     name = forms.CharField(
-        label="Name", max_length=63, error_messages={"required": "Give it a name."}, help_text="It is shown on the card that one chooses."
+        label="Name", max_length=63, error_messages={"required": "Give it a name."}, help_text="Shown on its card in the wizard."
     )
     description = words("Description", max_length=250)
     scope = forms.ChoiceField(
-        label="Scope", help_text="Who can see and use it.", error_messages={"invalid_choice": "Choose who can use it."}
+        label="Scope",
+        help_text="Who can see and use it.",
+        error_messages={"required": "Choose who can use it.", "invalid_choice": "Choose who can use it."},
     )
 
     def __init__(
@@ -57,7 +61,8 @@ class AssetForm(TypedForm):
     ) -> None:
         super().__init__(data, quiet=quiet, **more)
         self.by, self.asset, self.changes = by, asset, changes
-        self.fields["scope"].choices = [(str(scope), words) for scope, words in scopes]  # type: ignore[attr-defined]
+        unchosen = [("", "Choose a scope")] if self.asks_scope and not changes and len(scopes) > 1 else []
+        self.fields["scope"].choices = [*unchosen, *((str(scope), words) for scope, words in scopes)]  # type: ignore[attr-defined]
 
     @property
     def asset_scope(self) -> Scope:
@@ -109,6 +114,11 @@ class AssetForm(TypedForm):
             self.rows.quiet = False
             self.rows.filled[int(number)].blame(part, text)
         self.blame(None, text)
+
+
+def first_scope(form: type[AssetForm], scopes: Sequence[Choice]) -> str:
+    """The scope that stands in a new asset's form before one is chosen; "" where it has to be."""
+    return "" if form.asks_scope and len(scopes) > 1 else str(scopes[0][0])
 
 
 def defaults_of(form: type[AssetForm], scope: str) -> Typed:

@@ -37,6 +37,7 @@ class CredentialForm(AssetForm):
 
     kind = "credential"
     model = Credential
+    asks_scope = True
     public_fields: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, data: Typed, **more: Any) -> None:

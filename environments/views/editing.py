@@ -17,7 +17,7 @@ from console.http import onward, page
 from console.typed import Typed, typed, with_row, without_row
 from environments import actions
 from environments.choosing import choices
-from environments.forms import AssetForm, defaults_of
+from environments.forms import AssetForm, defaults_of, first_scope
 from environments.kinds import Kind
 from environments.models import Asset
 from environments.views.reaching import reached
@@ -50,7 +50,7 @@ def new(request: Request, kind: Kind, subtype: str = "") -> HttpResponse:
     if subtype not in kind.forms:
         raise Http404(f"There is no such {kind.noun}.")
     form = kind.forms[subtype]
-    return _form(request, Task(kind, form, defaults_of(form, str(choices(request.user, kind)[0][0]))))
+    return _form(request, Task(kind, form, defaults_of(form, first_scope(form, choices(request.user, kind)))))
 
 
 @require_http_methods(["GET", "POST"])
@@ -68,9 +68,10 @@ def copy(request: Request, kind: Kind, key: uuid.UUID) -> HttpResponse:
     """A new one that starts as another is."""
     asset = reached(request, kind, key)
     access.anywhere(request.user, Verb.CREATE, kind.model.entity)
-    allowed = [str(scope) for scope, _ in choices(request.user, kind)]
+    scopes = choices(request.user, kind)
     was = kind.typed(asset)
-    scope = was["scope"] if was["scope"][0] in allowed else allowed[:1]
+    is_allowed = was["scope"][0] in {str(scope) for scope, _ in scopes}
+    scope = was["scope"] if is_allowed else [first_scope(kind.form_of(asset), scopes)]
     return _form(request, Task(kind, kind.form_of(asset), was | {"name": [f"{asset.name[:58]}-copy"], "scope": scope}, asset))
 
 

@@ -185,3 +185,38 @@ def test_what_is_stored_is_not_read_for_a_table(cast: Cast) -> None:
     row = actions.seen(Credential, cast.alice).get()
     assert "secret" in row.get_deferred_fields()
     assert SECRET not in str(as_sent(CREDENTIAL.typed(row)))
+
+
+@EACH
+def test_whom_a_new_one_is_for_has_to_be_chosen(cast: Cast, sample: Sample) -> None:
+    """Everybody's is too wide a guess for what opens something."""
+    client = client_of(cast.alice)
+    form = client.get(sample.new).context["form"]
+    assert form["scope"].value() == ""
+    answer = client.post(sample.new, sample.typed | {"name": "mine", "scope": ""})
+    assert answer.status_code == 422
+    assert answer.context["form"].errors["scope"] == ["Choose who can use it."]
+    assert not Credential.objects.exists()
+
+
+def test_whom_it_is_for_is_chosen_where_there_is_one_scope(cast: Cast) -> None:
+    only = f"project:{cast.team_b.pk}"
+    assert client_of(cast.mallory).get("/credentials/new/generic").context["form"]["scope"].value() == only
+    assert client_of(cast.alice).get("/environments/new").context["form"]["scope"].value() == "tenant"
+
+
+@EACH
+def test_a_dump_of_the_database_has_no_secret_in_clear_and_can_be_loaded(cast: Cast, sample: Sample) -> None:
+    made = sample.make(of_project(cast.team_b), cast.mallory)
+    before = Credential.objects.get(pk=made.pk)
+    dump = serializers.serialize("json", Credential.objects.all())
+    assert SECRET not in dump
+    Credential.objects.all().delete()
+    for each in serializers.deserialize("json", dump):
+        each.save()
+    after = Credential.objects.get(pk=made.pk)
+    assert after.secret == before.secret
+    assert SECRET in after.secret
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT secret FROM environments_credential")
+        assert SECRET not in str(cursor.fetchall())

@@ -79,3 +79,12 @@ def test_what_was_deleted_meanwhile_is_not_there(cast: Cast) -> None:
     mine = opened(client, address)
     client.post(f"/environments/{asset.pk}/delete")
     assert client.post(address, mine).status_code == 404
+
+
+def test_the_history_tells_it_in_the_past(cast: Cast) -> None:
+    sample = ONE_OF_EACH[0]
+    asset = sample.make(TENANT, cast.alice)
+    alice, address = client_of(cast.alice), f"/{sample.kind.path}/{asset.pk}"
+    data = opened(alice, f"{address}/edit") | {"description": "of the second day"}
+    assert alice.post(f"{address}/edit", data).status_code == 302
+    assert "<li>Changed by alice, " in alice.get(address).content.decode()

@@ -75,6 +75,39 @@ def one_pod(**changes: Any) -> Spec:
     return train1(**{"name": "solo", "architecture": Architecture.STANDARD, "framework": None, "workers": 1, "setup": setup} | changes)
 
 
+EVERYTHING = Setup(
+    Environment(
+        "train:1",
+        PullPolicy.ALWAYS,
+        ("registry",),
+        ("python", "train.py"),
+        ("--epochs", "3"),
+        (
+            Variable("A", "1"),
+            Variable("B", source=Source.SECRET, object_name="s", key="k"),
+            Variable("C", source=Source.CONFIG_MAP, object_name="c", key="k"),
+            Variable("D", source=Source.POD_FIELD, key="metadata.name"),
+        ),
+        "/src",
+    ),
+    Compute(Gpus(2), "1", "2", "1Gi", "2Gi", large_shm=True, extended=(Extended("rdma/hca", "1"),)),
+    (
+        EmptyDir(path="/tmp/a", memory=True, size="1Gi"),
+        HostPath(path="/b", source="/mnt/b", propagate=True, access=Access.RANK_0_WRITES),
+        ConfigMap(path="/etc/c", name="c", sub_path="c.ini", mode=0o400),
+        Secret(path="/d", name="d"),
+        Claim(path="/e", claim="e", access=Access.READ_ONLY),
+        Nfs(path="/f", server="nfs.example.com", export="/f"),
+    ),
+    (Toleration("a", TolerationOperator.EQUAL, "b", TolerationEffect.NO_EXECUTE, 60), Toleration("", TolerationOperator.EXISTS)),
+    "dgx",
+    (Pair("note", "hello"),),
+    (Pair("team", "vision"),),
+    Security(1000, 1001, (5, 6), True, True, False, ("IPC_LOCK",), True, True, Seccomp.RUNTIME_DEFAULT),
+)
+"""A setup in which everything is asked for that a pod can be asked to be."""
+
+
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
 TEXTS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=20)
 PATHS = st.from_regex(r"(/[a-z0-9_]{1,8}){1,3}", fullmatch=True)

@@ -52,6 +52,20 @@ ROOM = [
     (THREE, [node(4, 1)], {"team-b": Decimal(2)}, "Needs 3 GPUs; 1 of 4 is free; team-b holds 2; this project holds 1."),
     (THREE, [node(4, 1)], {"team-b": Decimal(2), "": Decimal(1)}, "Needs 3 GPUs; 1 of 4 is free; team-b holds 2; further projects hold 1."),
     (THREE, [node(2, 2)], {}, "Needs 3 GPUs; the cluster has 2."),
+    (
+        THREE,
+        [node(0, 0), node(4, 4, name="n2", taints=[TAINT])],
+        {},
+        "Needs 3 GPUs; the nodes that would take it have 0, "
+        "and others keep it away by a taint that it does not tolerate: team=b:NoSchedule.",
+    ),
+    (
+        THREE,
+        [node(1, 1), node(4, 4, name="n2", usable=False)],
+        {},
+        "Needs 3 GPUs; the nodes that would take it have 1; 1 more has some, and is not ready or closed to pods.",
+    ),
+    (THREE, [node(1, 1), node(1, 1, name="n2", taints=[TAINT])], {}, "Needs 3 GPUs; the cluster has 2."),
     (THREE, [node(2, 1), node(2, 1, name="n2")], {}, "Needs 3 GPUs; 2 of 4 are free."),
     (THREE, [node(4, 4, usable=False)], {}, "No node of the cluster is ready to take pods."),
     (FRACTIONS, [node(4, 1.25)], {}, "Needs 1.5 GPUs; 1.25 of 4 are free."),

@@ -17,7 +17,7 @@ from tests.cast import Cast, a_spec, make_cast
 from tests.workloads.acting import SLEEP, Acting
 from tests.workloads.test_journal_at_once import at_once
 from workloads import actions, journal, limits, tasks
-from workloads.models import Desired, Event, Workload
+from workloads.models import Desired, Event, Sample, Workload
 from workloads.specs import Environment, Setup
 from workloads.states import Status
 
@@ -36,6 +36,18 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], datetime]:
         return moment
 
     set_(0)
+    return set_
+
+
+@pytest.fixture
+def seen(cast: Cast, clock: Callable[[float], datetime]) -> Callable[[float], datetime]:
+    """Sets the time, at which the use of GPUs has just been looked at."""
+
+    def set_(seconds: float) -> datetime:
+        moment = clock(seconds)
+        Sample.objects.update_or_create(project=cast.team_a, defaults={"at": moment})
+        return moment
+
     return set_
 
 
@@ -141,7 +153,7 @@ def test_another_attempt_is_not_stopped_for_the_one_before(cast: Cast, clock: An
     workload = limited(cast)
     Workload.objects.update(attempt=2)
     assert journal.asked_to_stop(workload.pk, None, why="Stopped: x.", attempt=1) is False
-    assert journal.warned(workload.pk, "TimeLimitNear", "x", attempt=1, once=True) is False
+    assert journal.warned(workload.pk, "TimeLimitNear", "x", attempt=1, since=None) is False
 
 
 def test_one_that_ends_at_this_moment_is_left_alone(cast: Cast, clock: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +161,7 @@ def test_one_that_ends_at_this_moment_is_left_alone(cast: Cast, clock: Any, aske
     clock(2 * HOUR)
     stale = [Workload.objects.select_related("project").get(pk=workload.pk)]
     Workload.objects.update(status=Status.COMPLETED)
-    monkeypatch.setattr("workloads.tasks.limiting._limited", lambda: iter([stale]))
+    monkeypatch.setattr("workloads.tasks.limiting._limited", lambda _: iter([stale]))
     tasks.limit()
     workload.refresh_from_db()
     assert (workload.status, asked) == (Status.COMPLETED, [])
@@ -196,46 +208,86 @@ def test_what_has_used_it_up_does_not_run_again(cast: Cast, clock: Any) -> None:
     assert actions.run(workload, cast.bob)
 
 
-def test_an_idle_one_is_warned_and_stopped(cast: Cast, clock: Any, asked: Asked) -> None:
+def test_an_idle_one_is_warned_and_stopped(cast: Cast, seen: Any, asked: Asked) -> None:
     workload = limited(cast, time=None, idle=1800, idle_since=START + timedelta(seconds=600))
     for seconds, warned in ((1499, 0), (1500, 1), (1600, 1), (2399, 1)):
-        clock(seconds)
+        seen(seconds)
         tasks.limit()
         assert len(said(workload, "IdleLimitNear")) == warned, seconds
     assert "Half of the idle limit of 30 min has passed without use of its GPUs" in said(workload, "IdleLimitNear")[0]
     assert asked == []
-    clock(2400)
+    seen(2400)
     tasks.limit()
     why = "Stopped: its idle limit of 30 min was reached (project team-a); its GPUs were not used."
     assert said(workload, "IdleLimit") == [why]
     assert asked == [("stop", str(workload.pk))]
 
 
-def test_use_begins_it_anew(cast: Cast, clock: Any, asked: Asked) -> None:
+def test_use_begins_it_anew(cast: Cast, seen: Any, asked: Asked) -> None:
     workload = limited(cast, time=None, idle=1800, idle_since=START)
-    clock(1000)
+    seen(1000)
     tasks.limit()
     Workload.objects.update(idle_since=START + timedelta(seconds=1200))
-    clock(2000)
+    seen(2000)
     tasks.limit()
     assert len(said(workload, "IdleLimitNear")) == 1
-    clock(2100)
+    seen(2100)
     tasks.limit()
     tasks.limit()
     assert len(said(workload, "IdleLimitNear")) == 2
     assert asked == []
 
 
-def test_where_its_use_is_not_known_nothing_is_stopped(cast: Cast, clock: Any, asked: Asked) -> None:
+def test_where_its_use_is_not_known_nothing_is_stopped(cast: Cast, seen: Any, asked: Asked) -> None:
     workload = limited(cast, time=None, idle=60)
-    clock(9 * HOUR)
+    seen(9 * HOUR)
     tasks.limit()
     assert (asked, said(workload, "IdleLimitNear")) == ([], [])
 
 
-def test_idle_time_of_an_earlier_run_does_not_count(cast: Cast, clock: Any, asked: Asked) -> None:
+@pytest.mark.parametrize("time", [None, 9 * HOUR])
+def test_what_was_idle_when_somebody_looked_last_is_not_stopped_for_it_later(
+    cast: Cast, clock: Any, seen: Any, asked: Asked, time: int | None
+) -> None:
+    workload = limited(cast, time=time, idle=1800, idle_since=START)
+    seen(60)
+    clock(2 * HOUR)
+    tasks.limit()
+    assert (asked, said(workload, "IdleLimitNear")) == ([], [])
+    seen(2 * HOUR)
+    tasks.limit()
+    assert asked == [("stop", str(workload.pk))]
+
+
+def test_a_warning_of_idleness_is_given_once_however_many_sweeps_saw_it(cast: Cast, clock: Any) -> None:
+    workload = limited(cast, time=None, idle=1800, idle_since=START)
+    clock(900)
+    given = [journal.warned(workload.pk, "IdleLimitNear", "x", attempt=1, since=START) for _ in range(2)]
+    assert given == [True, False]
+    clock(1000)
+    assert journal.warned(workload.pk, "IdleLimitNear", "x", attempt=1, since=START + timedelta(seconds=950))
+
+
+def test_the_time_in_which_it_was_preempted_does_not_count_after_it_ran_again_either(cast: Cast, clock: Any, asked: Asked) -> None:
+    workload = limited(cast)
+    for seconds, new in ((0, Status.RUNNING), (600, Status.PENDING), (9 * HOUR, Status.RUNNING)):
+        moved(workload, seconds, new)
+    clock(9 * HOUR + 300)
+    actions.stop(workload, cast.bob)
+    # What it takes to stop is no running either.
+    Event.objects.filter(new=Status.STOPPING).update(at=START + timedelta(seconds=9 * HOUR + 300))
+    ended = {"status": Status.STOPPED, "ended_at": START + timedelta(seconds=9 * HOUR + 400)}
+    Workload.objects.filter(pk=workload.pk).update(**ended)
+    workload.refresh_from_db()
+    clock(10 * HOUR)
+    assert actions.run(workload, cast.bob)
+    workload.refresh_from_db()
+    assert workload.ran_seconds == 900
+
+
+def test_idle_time_of_an_earlier_run_does_not_count(cast: Cast, seen: Any, asked: Asked) -> None:
     limited(cast, time=None, idle=1800, idle_since=START - timedelta(hours=9))
-    clock(600)
+    seen(600)
     tasks.limit()
     assert asked == []
     Workload.objects.update(status=Status.STOPPED)
@@ -262,20 +314,29 @@ def test_a_thousand_take_no_more_queries_than_ten(cast: Cast, clock: Any, asked:
     copies(400)
     with CaptureQueriesContext(connection) as many:
         tasks.limit()
-    assert len(many) == len(few) <= 3
+    assert len(many) == len(few) <= 4
 
 
 @pytest.mark.parametrize(
-    ("prometheus", "idle_since", "told"),
-    [("", None, "GPU use is unknown here: the idle limit is not applied"), ("http://p", None, "Nothing is known of its GPUs being idle"),
-     ("http://p", START, "30 min 0 s used, 30 min 0 s left")],
-)  # fmt: skip
+    ("prometheus", "fields", "looked", "told"),
+    [
+        ("", {}, True, "the use of GPUs is unknown here: it is not applied"),
+        ("http://p", {}, True, "the use of its GPUs is unknown: it is not applied meanwhile"),
+        ("http://p", {"use_known": True}, True, "its GPUs are in use"),
+        ("http://p", {"use_known": True}, False, "the use of its GPUs is unknown: it is not applied meanwhile"),
+        ("http://p", {"use_known": True, "idle_since": START}, True, "30 min 0 s used, 30 min 0 s left"),
+        ("http://p", {"use_known": True, "idle_since": START}, False, "the use of its GPUs is unknown: it is not applied meanwhile"),
+        ("http://p", {"status": Status.DEGRADED, "use_known": True}, True, "its GPUs are in use"),
+        ("http://p", {"status": Status.PENDING}, True, "counted while it runs"),
+    ],
+    ids=["nobody", "unknown", "used", "used-once", "idle", "idle-once", "degraded", "waits"],
+)
 def test_the_details_tell_what_is_used_and_left(
-    client: Client, cast: Cast, clock: Any, prometheus: str, idle_since: datetime | None, told: str
+    client: Client, cast: Cast, clock: Any, seen: Any, prometheus: str, fields: dict[str, Any], looked: bool, told: str
 ) -> None:
     Cluster.objects.update(prometheus_url=prometheus)
-    workload = limited(cast, idle=HOUR, idle_since=idle_since)
-    clock(1800)
+    workload = limited(cast, idle=HOUR, **fields)
+    (seen if looked else clock)(1800)
     client.force_login(cast.bob)
     text = client.get(f"/workloads/{workload.pk}").content.decode()
     assert "2 h, 30 min 0 s used, 1 h 30 min left" in text

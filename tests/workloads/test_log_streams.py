@@ -12,6 +12,7 @@ from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 from django.urls import reverse
 
+from projects.models import User
 from tests.cast import make_cast
 from tests.workloads import pods
 from tests.workloads.test_log_views import START, a_log, numbered
@@ -19,6 +20,7 @@ from workloads import logbook
 from workloads.logbook import live, places, stamps
 from workloads.logbook.writing import Writer
 from workloads.models import Log, Workload
+from workloads.views import logs
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.anyio]
 
@@ -112,6 +114,19 @@ async def test_a_pod_that_writes_late_is_in_the_merged_stream_with_every_line() 
     more, _ = await collected(client, workload, {"attempt": 1}, 2, last)
     assert (lines, more) == (["line 0", "line 1", "line 2"], ["line 0", "line 1"])
     assert first.pk != second.pk
+
+
+async def test_a_stream_is_asked_for_anew_before_long_and_not_given_to_who_has_signed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "STREAM_SECONDS", 0.05)
+    monkeypatch.setattr(logs, "HEARTBEAT", 0.05)
+    client, workload = await signed_in()
+    log = await capturing(workload, 1)
+    await client.alogout()
+    assert (await client.get(reverse("log-stream", args=[workload.pk]), {"log": log.pk})).status_code == 302
+    await client.aforce_login(await User.objects.aget(username="bob"))
+    stream = events(client, workload, {"log": log.pk})
+    async with asyncio.timeout(30):
+        assert [name async for name, _, _ in stream] == ["lines"]
 
 
 async def test_too_many_streams_of_one_person_are_refused(settings: Any) -> None:

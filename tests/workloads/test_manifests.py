@@ -1,60 +1,37 @@
-"""A Spec becomes exactly these objects, the real schemas take them, and a real cluster runs them."""
+"""A Spec becomes exactly these objects; `test_frameworks` says that the real schemas take them, `test_manifests_run` that they run."""
 
-import copy
-import json
-from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
-import yaml
-from hypothesis import HealthCheck, given, settings
 
 from clusters.capabilities import Capabilities
-from localkube import schemas
-from tests.cluster import LocalKube
-from tests.conformance.api import Api, eventually
-from tests.workloads.submissions import ANY_SPEC, one_pod, train1
-from workloads.manifests import TARGETS, CannotBuild, as_rest, as_yaml, build, rest_path, selector
+from tests.workloads.submissions import EVERYTHING, one_pod, train1
+from workloads.manifests import TARGETS, CannotBuild, as_yaml, build, selector
 from workloads.specs import (
     S3,
     Access,
-    Claim,
     CleanPodPolicy,
     Compute,
-    ConfigMap,
     Configuration,
     Elastic,
-    EmptyDir,
     Environment,
     Extended,
     Framework,
     Git,
     GitAccess,
     Gpus,
-    HostPath,
     Lifecycle,
     MasterChanges,
     Nfs,
-    Pair,
     Preemptibility,
     Priority,
-    PullPolicy,
     RestartPolicy,
-    Seccomp,
-    Secret,
-    Security,
     Setup,
-    Source,
     Spec,
-    Toleration,
-    TolerationEffect,
-    TolerationOperator,
-    Variable,
     problems,
 )
-from workloads.states import Status, derive
 
 Object = dict[str, Any]
 
@@ -68,49 +45,10 @@ LABELS = {
 }
 COMMON = {"schedulerName": "kai-scheduler", "automountServiceAccountToken": False, "enableServiceLinks": False}
 
-EVERYTHING = Setup(
-    Environment(
-        "train:1",
-        PullPolicy.ALWAYS,
-        ("registry",),
-        ("python", "train.py"),
-        ("--epochs", "3"),
-        (
-            Variable("A", "1"),
-            Variable("B", source=Source.SECRET, object_name="s", key="k"),
-            Variable("C", source=Source.CONFIG_MAP, object_name="c", key="k"),
-            Variable("D", source=Source.POD_FIELD, key="metadata.name"),
-        ),
-        "/src",
-    ),
-    Compute(Gpus(2), "1", "2", "1Gi", "2Gi", large_shm=True, extended=(Extended("rdma/hca", "1"),)),
-    (
-        EmptyDir(path="/tmp/a", memory=True, size="1Gi"),
-        HostPath(path="/b", source="/mnt/b", propagate=True, access=Access.RANK_0_WRITES),
-        ConfigMap(path="/etc/c", name="c", sub_path="c.ini", mode=0o400),
-        Secret(path="/d", name="d"),
-        Claim(path="/e", claim="e", access=Access.READ_ONLY),
-        Nfs(path="/f", server="nfs.example.com", export="/f"),
-    ),
-    (Toleration("a", TolerationOperator.EQUAL, "b", TolerationEffect.NO_EXECUTE, 60), Toleration("", TolerationOperator.EXISTS)),
-    "dgx",
-    (Pair("note", "hello"),),
-    (Pair("team", "vision"),),
-    Security(1000, 1001, (5, 6), True, True, False, ("IPC_LOCK",), True, True, Seccomp.RUNTIME_DEFAULT),
-)
-
 
 def objects(spec: Spec) -> list[Object]:
     assert problems(spec) == ()
     return build(spec, workload_id="w-1", attempt=2)
-
-
-def refusals(obj: Object) -> list[Any]:
-    """What the real schemas find unknown or wrong in an object."""
-    plural = "persistentvolumeclaims" if obj["kind"] == "PersistentVolumeClaim" else f"{obj['kind'].lower()}s"
-    schema = schemas.load(plural)
-    checked = copy.deepcopy(obj)
-    return [*schema.prune(checked), *schema.validate(checked), *([] if checked == obj else ["something was dropped"])]
 
 
 def test_the_workload_of_the_walk() -> None:
@@ -334,15 +272,6 @@ def test_there_is_a_builder_for_each_framework() -> None:
         build(train1(), workload_id="w-1", job_kind="kubeflow.org/v1/PaddleJob")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(ANY_SPEC)
-def test_the_real_schemas_take_whatever_a_valid_spec_becomes(spec: Spec) -> None:
-    made = objects(spec)
-    assert [refusals(obj) for obj in made] == [[]] * len(made)
-    assert list(yaml.safe_load_all(as_yaml(made))) == made
-    json.dumps(as_rest(spec, project_id="1", cluster_id="c"))
-
-
 def test_yaml_reads_like_written_by_hand() -> None:
     text = as_yaml(objects(one_pod(setup=Setup(Environment("x", command=("sh", "-c", "one\ntwo\n"))))))
     assert text.startswith("apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: solo\n")
@@ -350,110 +279,6 @@ def test_yaml_reads_like_written_by_hand() -> None:
     assert "&id" not in as_yaml(objects(train1()))
 
 
-def test_the_walk_as_a_rest_call() -> None:
-    assert rest_path(train1()) == "/api/v1/workloads/distributed"
-    assert as_rest(train1(), project_id="7", cluster_id="c-1") == {
-        "name": "train1",
-        "projectId": "7",
-        "clusterId": "c-1",
-        "spec": {
-            "distributedFramework": "PyTorch",
-            "numWorkers": 2,
-            "image": "/kubeflow/pytorch-dist-mnist:latest",
-            "compute": {
-                "gpuDevicesRequest": 1,
-                "gpuRequestType": "portion",
-                "gpuPortionRequest": 0.1,
-                "cpuCoreRequest": 0.1,
-                "cpuMemoryRequest": "100M",
-            },
-            "backoffLimit": 6,
-        },
-        "masterSpecSameAsWorker": True,
-    }
-
-
-def test_a_changed_master_is_sent_whole() -> None:
-    body = as_rest(train1(master=MasterChanges(args=("a b",))), project_id="7", cluster_id="c-1")
-    assert body["masterSpecSameAsWorker"] is False
-    assert (body["masterSpec"]["image"], body["masterSpec"]["args"]) == (body["spec"]["image"], "'a b'")
-    assert body["masterSpec"].keys().isdisjoint({"numWorkers", "distributedFramework", "cleanPodPolicy"})
-
-
-def test_everything_as_a_rest_call() -> None:
-    body = as_rest(train1(setup=EVERYTHING, configuration=Configuration.WORKERS_ONLY), project_id="7", cluster_id="c-1")
-    assert body["noMaster"] is True
-    spec = body["spec"]
-    assert spec["environmentVariables"][1:] == [
-        {"name": "B", "secret": {"name": "s", "key": "k"}},
-        {"name": "C", "configMap": {"name": "c", "key": "k"}},
-        {"name": "D", "podFieldRef": {"path": "metadata.name"}},
-    ]
-    assert spec["storage"]["pvc"] == [{"name": "volume-5", "claimName": "e", "existingPvc": True, "path": "/e", "readOnly": True}]
-    assert spec["storage"]["configMapVolume"][0]["defaultMode"] == "0400"
-    assert spec["security"]["supplementalGroups"] == "5,6"
-    assert (spec["command"], spec["args"]) == ("python train.py", "--epochs 3")
-
-
 def test_the_selector_finds_ours_and_one_workload_s() -> None:
     assert selector() == "app.kubernetes.io/managed-by=muster"
     assert selector("w-1") == "app.kubernetes.io/managed-by=muster,muster.dev/workload=w-1"
-
-
-@pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """A real cluster with the namespace and the queue of team-a."""
-    with LocalKube(tmp_path_factory.mktemp("cluster") / "data", "--gpus", "4") as cluster:
-        client = Api.from_kubeconfig(cluster.kubeconfig)
-        client.post("/api/v1/namespaces", {"metadata": {"name": "team-a"}}).ok(201)
-        resources = {name: {"quota": 2, "limit": -1, "overQuotaWeight": 1} for name in ("gpu", "cpu", "memory")}
-        queue = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "team-a"}, "spec": {"resources": resources}}
-        client.post("/apis/scheduling.run.ai/v2/queues", queue).ok(201)
-        yield client
-        client.close()
-
-
-ALLREDUCE = Setup(Environment("muster/allreduce", args=("--steps", "15", "--slow", "0.1")), train1().setup.compute)
-LIVE = [
-    (train1(setup=ALLREDUCE), "/apis/kubeflow.org/v1/namespaces/team-a/pytorchjobs", 3),
-    (one_pod(setup=ALLREDUCE), "/apis/batch/v1/namespaces/team-a/jobs", 1),
-]
-
-
-@pytest.mark.parametrize(("spec", "path", "count"), LIVE, ids=["distributed", "standard"])
-def test_a_real_cluster_runs_it_to_the_end(api: Api, spec: Spec, path: str, count: int) -> None:
-    seen = [Status.CREATING]
-    most = 0
-
-    def look() -> bool:
-        nonlocal most
-        job = api.get(f"{path}/{spec.name}").ok()
-        pods = api.get("/api/v1/namespaces/team-a/pods", labelSelector=selector(f"w-{spec.name}")).ok()["items"]
-        told = derive(job, pods, before=seen[-1])
-        if told.status != seen[-1]:
-            seen.append(told.status)
-        most = max(most, told.running)
-        if told.status is Status.COMPLETED:
-            assert told.ended == f"{count} succeeded"
-        return told.status in (Status.COMPLETED, Status.FAILED)
-
-    for obj in build(spec, workload_id=f"w-{spec.name}"):
-        api.post(path, obj, fieldValidation="Strict").ok(201)
-    eventually(look)
-    order = [Status.CREATING, Status.PENDING, Status.INITIALIZING, Status.RUNNING, Status.COMPLETED]
-    assert [status for status in order if status in seen] == seen
-    assert seen[-2:] == [Status.RUNNING, Status.COMPLETED]
-    assert most == count
-
-
-def test_a_job_too_large_for_the_cluster_is_pending(api: Api) -> None:
-    spec = replace(train1(name="large", setup=Setup(Environment("muster/allreduce"), Compute(Gpus(4)))))
-    (job,) = build(spec, workload_id="w-large")
-    api.post(LIVE[0][1], job, fieldValidation="Strict").ok(201)
-
-    def pending() -> Any:
-        pods = api.get("/api/v1/namespaces/team-a/pods", labelSelector=selector("w-large")).ok()["items"]
-        told = derive(api.get(f"{LIVE[0][1]}/large").ok(), pods)
-        return told.status is Status.PENDING and told.reason
-
-    assert "GPU" in eventually(pending).upper()

@@ -1,7 +1,7 @@
 """The overview: what it tells, to whom, and with how many queries."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -15,7 +15,8 @@ from clusters.models import Node
 from projects.models import AccessRule, CustomRole, Project, User
 from tests.cast import Cast
 from tests.workloads.table_rows import a_workload
-from workloads.models import Sample, Workload
+from workloads.models import Pod, Sample, Workload
+from workloads.overview.history import SPANS, history
 from workloads.tasks.sampling import moment
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
@@ -55,9 +56,24 @@ def test_the_tiles_tell_what_there_is(cast: Cast) -> None:
     a_workload(cast.team_a, "two", status="Pending")
     page = html(cast.alice)
     assert tile(page, "Ready nodes").startswith("Ready nodes 1 of 2")
-    assert tile(page, "Allocated GPUs") == "Allocated GPUs 3.5 of 16 12.5 free"
+    assert tile(page, "Allocated GPUs") == "Allocated GPUs 3.5 of 16 4.5 free, 8 on nodes that take no pods"
     assert tile(page, "Running").startswith("Running 1")
     assert tile(page, "Waiting").startswith("Waiting 1")
+
+
+@pytest.mark.parametrize("unfit", [{"is_ready": False}, {"is_schedulable": False}])
+def test_gpus_that_nobody_can_have_now_are_not_free(cast: Cast, unfit: dict[str, Any]) -> None:
+    a_node(cast, "one")
+    a_node(cast, "two", used_gpus=1, **unfit)
+    holding = a_workload(cast.team_a, gpus_allocated=Decimal(3))
+    for node, gpus in (("one", 1), ("two", 2)):
+        Pod.objects.create(
+            workload=holding, attempt=1, uid=node, name=node, node=node, phase="Running", gpus=gpus, created_at=timezone.now()
+        )
+    page = html(cast.alice)
+    assert tile(page, "Allocated GPUs") == "Allocated GPUs 4 of 16 7 free, 5 on nodes that take no pods"
+    words = re.sub(r"<[^>]+>|\s+", " ", page)
+    assert re.search(r"On nodes that take no pods\s+5\s+Free\s+7\s", words)
 
 
 def test_idle_is_unknown_until_somebody_tells(cast: Cast) -> None:
@@ -155,6 +171,24 @@ def test_the_chart_tells_what_each_project_held(cast: Cast) -> None:
     assert found["idle"][-3] is None, "of one of them nobody knows"
     assert (found["running"][-3], found["waiting"][-3]) == (1, 2)
     assert found["lines"][0]["points"][0] is None, "an hour ago nobody looked"
+
+
+@pytest.mark.parametrize("pace", [10, 45, 70, 90])
+@pytest.mark.parametrize("span", ["1h", "24h", "7d"])
+def test_the_chart_finds_the_samples_of_any_pace_and_has_a_gap_where_there_are_none(
+    cast: Cast, settings: Any, pace: int, span: str
+) -> None:
+    settings.OPTIONS = settings.OPTIONS.model_copy(update={"sample_seconds": pace})
+    until = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    begun, away, back = (until - SPANS[span].length * part for part in (1, 0.5, 0.25))
+    first = int(begun.timestamp() // pace * pace)
+    moments = [datetime.fromtimestamp(first + number * pace, UTC) for number in range(int((until - begun).total_seconds() // pace) + 2)]
+    Sample.objects.bulk_create(Sample(project=cast.team_a, at=at, running=1) for at in moments if at < away or at >= back)
+    found = history(frozenset({cast.team_a.pk}), SPANS[span], until)
+    known = dict(zip(found.moments, found.running, strict=True))
+    tolerance = timedelta(seconds=3 * pace)
+    assert {number for at, number in known.items() if begun <= at < away - tolerance or back + tolerance <= at < until - tolerance} == {1}
+    assert {number for at, number in known.items() if away <= at < back - tolerance} <= {None}
 
 
 def test_the_chart_has_few_lines_and_the_rest_as_one(cast: Cast) -> None:

@@ -122,6 +122,13 @@ def test_a_rule_that_widens_is_taken_and_told_to_have_no_effect(cast: Cast) -> N
     assert "does not hold, for it contradicts policy base of everybody" in text
 
 
+def test_policies_of_other_workloads_leave_no_empty_table(cast: Cast) -> None:
+    Policy.objects.create(name="silent", project=cast.team_a)
+    text = client_of(cast.vera).get(f"/policies/effective?project={cast.team_a.pk}").content.decode()
+    assert "The policies that hold here say nothing of these workloads." in text
+    assert "<thead>" not in text
+
+
 def test_a_scope_has_room_for_so_many_policies(cast: Cast) -> None:
     Policy.objects.bulk_create(Policy(name=f"p{number}", project=cast.team_b) for number in range(MOST_OF_SCOPE))
     answer = client_of(cast.mallory).post("/policies/new", a_form(cast))

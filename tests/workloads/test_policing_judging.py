@@ -54,6 +54,13 @@ CASES: list[tuple[str, dict[str, Any], Spec, str, Spec]] = [
     ("framework", {"options": ["MPI"]}, spec(), "framework", spec(framework=Framework.MPI)),
     ("workers", {"step": 4}, spec(workers=6), "workers", spec(workers=8)),
     ("workers", {"max": 4}, spec(workers=2, elastic=Elastic(1, 8)), "elastic.max_workers", spec(workers=2, elastic=Elastic(1, 4))),
+    (
+        "workers",
+        {"default": 2, "locked": True},
+        spec(workers=2, elastic=Elastic(1, 8)),
+        "elastic.max_workers",
+        spec(workers=2, elastic=Elastic(1, 2)),
+    ),
     ("elastic.max_workers", {"max": 4}, spec(elastic=Elastic(1, 8)), "elastic.max_workers", spec()),
     ("parameter_servers", {"max": 0}, spec(parameter_servers=1), "parameter_servers", spec()),
     ("image", {"options": ["registry.example.com/*"]}, env(), "setup.environment.image", env(image="registry.example.com/a")),

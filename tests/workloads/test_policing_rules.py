@@ -92,3 +92,23 @@ def test_every_field_can_be_spoken_of_and_has_a_place() -> None:
         assert field.label
         assert field.path
         assert field.form or isinstance(field.kind, Pairs) or name == "volumes"
+
+
+@pytest.mark.parametrize(
+    ("name", "default", "words"),
+    [
+        ("image", "two words", "image"),
+        ("working_dir", "not/absolute", "working directory"),
+        ("labels", {"a b": "c"}, "label 1"),
+        ("annotations", {"a/b/c": "d"}, "annotation 1"),
+        ("variables", {"1 a": "b"}, "variable 1"),
+    ],
+)
+def test_a_default_that_no_workload_could_have_is_refused(name: str, default: Any, words: str) -> None:
+    [problem] = wrong({name: {"default": default}})
+    assert (problem.field, problem.attribute, words in problem.text.lower()) == (name, "default", True), problem.text
+
+
+@pytest.mark.parametrize(("name", "default"), [("image", "muster/allreduce"), ("working_dir", "/code"), ("labels", {"team": "a"})])
+def test_a_default_that_a_workload_could_have_is_taken(name: str, default: Any) -> None:
+    assert not wrong({name: {"default": default}})

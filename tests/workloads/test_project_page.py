@@ -31,6 +31,14 @@ def waits(cast: Cast, name: str = "waits", gpus: int = 8) -> Workload:
     return workload
 
 
+def test_without_a_quota_there_is_no_picture_that_looks_full(cast: Cast) -> None:
+    Project.objects.filter(pk=cast.team_a.pk).update(allocated={"cpu": "3"})
+    shown = page(cast, cast.vera)
+    assert "3 cores, no quota" in shown
+    assert 'aria-label="CPU: ' not in shown
+    assert 'aria-label="GPUs: ' in shown
+
+
 def test_the_quota_is_a_picture_with_words(cast: Cast) -> None:
     a_workload(cast.team_a, gpus_allocated=Decimal(3))
     shown = page(cast, cast.vera)
@@ -62,10 +70,24 @@ def test_why_it_waits_and_who_holds_the_gpus_as_far_as_one_may_see(cast: Cast) -
 
 def test_failures_tell_their_reason_and_idle_workloads_since_when(cast: Cast) -> None:
     a_workload(cast.team_a, "broken", status="Failed", reason="OOMKilled: worker 3", ended_at=timezone.now())
-    a_workload(cast.team_a, "lazy", gpus_allocated=Decimal(1), idle_since=timezone.now() - timedelta(minutes=50))
+    a_workload(cast.team_a, "lazy", gpus_allocated=Decimal(1), idle_since=timezone.now() - timedelta(minutes=50), use_known=True)
+    sampled(cast.team_a, gpus_allocated=Decimal(1), gpus_idle=Decimal(1))
     shown = page(cast, cast.bob)
     assert "OOMKilled: worker 3" in shown
     assert re.search(r"GPUs idle since <time[^>]*>50 min ago", shown)
+
+
+def test_what_is_not_known_of_its_gpus_is_called_unknown(cast: Cast) -> None:
+    lazy = a_workload(cast.team_a, "lazy", gpus_allocated=Decimal(1), idle_since=timezone.now() - timedelta(minutes=50), use_known=True)
+    a_workload(cast.team_a, "busy", gpus_allocated=Decimal(1), use_known=True)
+    a_workload(cast.team_a, "part", gpus_allocated=Decimal("0.5"))
+    a_workload(cast.team_a, "no-gpus")
+    shown = page(cast, cast.bob)
+    assert (shown.count("GPU use unknown"), shown.count("GPUs idle since")) == (3, 0), "nobody has looked lately"
+    sampled(cast.team_a, gpus_allocated=Decimal("2.5"))
+    shown = page(cast, cast.bob)
+    assert (shown.count("GPU use unknown"), shown.count("GPUs idle since")) == (1, 1)
+    assert shown.index("GPUs idle since") > shown.index(str(lazy.pk))
 
 
 def test_idle_gpus_are_unknown_without_prometheus_and_it_says_so(cast: Cast) -> None:

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
+from django.contrib.sessions.models import Session
 from django.test import AsyncClient
+from django.utils import timezone
 
+from projects import people
 from projects.models import AccessRule, User
 from tests.cast import Cast, make_cast
 from tests.workloads.table_rows import a_workload, touched
@@ -157,6 +160,60 @@ def test_a_stream_ends_when_somebody_signs_out_or_loses_a_right(cast: Cast, monk
         async with Stream(cast.bob, "/workloads/live") as page:
             await AccessRule.objects.filter(user=cast.bob).adelete()
             assert (await page.told())["event"] == "end"
+
+    run(scene)
+
+
+@pytest.mark.parametrize("way", ["deactivated", "ended by an administrator", "another password", "expired"])
+def test_a_stream_ends_with_its_session_however_that_ended(cast: Cast, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    monkeypatch.setattr(feeds_module, "RECHECK", 0.05)
+
+    def change() -> None:
+        if way == "deactivated":
+            people.set_active(cast.vera, False, cast.alice)
+        elif way == "another password":
+            people.reset_password(cast.vera, cast.alice)
+        elif way == "expired":
+            Session.objects.update(expire_date=timezone.now())
+        else:
+            Session.objects.all().delete()
+
+    async def scene() -> None:
+        async with Stream(cast.vera, "/workloads/live") as page:
+            await sync_to_async(change)()
+            assert (await page.told())["event"] == "end"
+            assert (await page.client.get(page.path)).status_code == 302
+
+    run(scene)
+
+
+def test_a_stream_of_who_looks_as_another_goes_on_until_they_look_no_more(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    real = feeds_module.read
+    monkeypatch.setattr(feeds_module, "RECHECK", 0.05)
+
+    async def noted(function: Any, *arguments: Any, **more: Any) -> Any:
+        answer = await real(function, *arguments, **more)
+        if more:
+            asked.append(answer)
+        return answer
+
+    monkeypatch.setattr(feeds_module, "read", noted)
+
+    async def scene() -> None:
+        async with Stream(cast.alice, "/workloads/live") as mine:
+            assert (await mine.client.post(f"/users/{cast.vera.pk}/look-as")).status_code == 302
+            assert (await mine.told())["event"] == "end"
+            asked.clear()
+            answer = await mine.client.get("/workloads/live")
+            page = Stream(cast.vera, "/workloads/live")
+            page.chunks = answer._iterator
+            reading = asyncio.create_task(page.told())
+            await until(lambda: len(asked) >= 3)
+            assert not reading.done()
+            assert all(asked)
+            assert (await mine.client.post("/look-as/end")).status_code == 302
+            assert (await reading)["event"] == "end"
 
     run(scene)
 

@@ -9,6 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from console.errors import Clash
 from environments import actions as assets
 from environments.credentials import secret_name
 from environments.models import ComputeResource, Credential, DataSource, Environment
@@ -20,7 +21,8 @@ from tests.workloads.wizarding import Walk, key_of
 from workloads import actions, asset_uses
 from workloads.asset_uses import Used
 from workloads.models import UsedAsset, Workload
-from workloads.specs import MasterChanges, Source, Variable, from_json
+from workloads.specs import Environment as Environment_
+from workloads.specs import MasterChanges, Setup, Source, Variable, from_json
 
 pytestmark = pytest.mark.django_db
 CREDENTIAL = {"kind": "generic", "public": {"keys": ["TOKEN"]}, "secret": '{"TOKEN": "s3cret"}'}
@@ -126,6 +128,42 @@ def test_another_projects_credential_is_not_told(cast: Cast) -> None:
     variable = Variable("WANDB", source=Source.SECRET, object_name=secret_name(credential), key="TOKEN")
     spec = a_spec(cast.team_a, master=MasterChanges(variables=(variable,)))
     assert rows(actions.submit(spec, project=cast.team_a, by=cast.bob)) == []
+
+
+def a_registry(server: str, name: str = "pulls", **scope: Any) -> Credential:
+    public = {"server": server, "username": "robot"}
+    return Credential.objects.create(name=name, kind="registry", public=public, secret='{"password": "s3cret"}', **scope)
+
+
+@pytest.mark.parametrize(
+    ("server", "image", "is_used"),
+    [
+        ("registry.example.com:5000", "registry.example.com:5000/team/train:1", True),
+        ("registry.example.com/team", "registry.example.com/team/train@sha256:" + 64 * "0", True),
+        ("registry.example.com/other", "registry.example.com/team/train", False),
+        ("registry.example.com", "registry.example.com.evil/team/train", False),
+        ("docker.io", "team/train", True),
+        ("index.docker.io", "python:3.12", True),
+        ("docker.io", "registry-1.docker.io/team/train", True),
+        ("registry.example.com", "team/train", False),
+        ("localhost", "localhost/train", True),
+    ],
+)
+def test_the_registry_that_an_image_is_pulled_from_is_remembered(cast: Cast, server: str, image: str, is_used: bool) -> None:
+    a_registry(server, project=cast.team_a)
+    a_registry(server, "theirs", project=cast.team_b)
+    spec = a_spec(cast.team_a, setup=Setup(Environment_(image)))
+    workload = actions.submit(spec, project=cast.team_a, by=cast.bob)
+    assert rows(workload) == ([("credential", "pulls", 1, "")] if is_used else [])
+
+
+def test_the_registry_of_a_workload_is_not_deleted_under_it(cast: Cast) -> None:
+    registry = a_registry("registry.example.com", project=cast.team_a)
+    master = MasterChanges(image="registry.example.com/lead")
+    workload = actions.submit(a_spec(cast.team_a, "train7", master=master), project=cast.team_a, by=cast.bob)
+    assert rows(workload) == [("credential", "pulls", 1, "master")]
+    with pytest.raises(Clash, match="it is used by workload train7"):
+        assets.remove(registry, cast.alice)
 
 
 def test_an_asset_of_workers_and_master_is_remembered_once(cast: Cast) -> None:

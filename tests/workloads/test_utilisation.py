@@ -1,10 +1,12 @@
 """Which held GPUs are idle: told by a cluster's Prometheus over a real socket, and unknown where it does not tell."""
 
 import json
+import re
 import uuid
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
+from urllib.parse import unquote
 
 import pytest
 from django.utils import timezone
@@ -25,8 +27,10 @@ class Prometheus:
     def __init__(self) -> None:
         self.use: dict[tuple[str, str], float] = {}
         self.status = 200
+        self.asked = ""
 
     def __call__(self, exchange: Exchange) -> None:
+        self.asked = unquote(exchange.request.path + str(exchange.request.query))
         result = [
             {"metric": {"namespace": "muster-team-a", "pod": pod, "UUID": device}, "value": [1, str(percent)]}
             for (pod, device), percent in self.use.items()
@@ -50,10 +54,14 @@ def running(cast: Cast, name: str = "train1", gpus: str = "1", pods: int = 2, **
     return workload
 
 
-def again() -> Sample:
-    Sample.objects.all().delete()
+def again(seconds: int = 60) -> Sample:
+    """One more sample, so long after the one before."""
+    before = list(Sample.objects.all())
+    for each in sorted(before, key=lambda each: each.at):
+        each.at -= timedelta(seconds=seconds)
+        each.save()
     sample()
-    return Sample.objects.get(project__name="team-a")
+    return Sample.objects.filter(project__name="team-a").latest("at")
 
 
 def idle_since(workload: Workload) -> object:
@@ -69,6 +77,44 @@ def test_a_workload_none_of_whose_gpus_is_used_is_idle_from_then_on(cast: Cast, 
     assert since is not None
     again()
     assert idle_since(workload) == since
+
+
+def test_where_nobody_looked_for_a_while_idleness_begins_anew(cast: Cast, prometheus: Prometheus) -> None:
+    workload = running(cast, pods=1)
+    prometheus.use = {("train1-worker-0", "a"): 0}
+    again()
+    since = timezone.now() - timedelta(hours=3)
+    Workload.objects.update(idle_since=since)
+    again(120)
+    assert idle_since(workload) == since
+    again(7200)
+    assert idle_since(workload) == Sample.objects.latest("at").at
+
+
+def test_all_of_the_time_since_the_last_look_is_asked_for(cast: Cast, prometheus: Prometheus) -> None:
+    running(cast, pods=1)
+    again()
+    assert "[60s]" in prometheus.asked
+    again(150)
+    [seconds] = re.findall(r"\[(\d+)s\]", prometheus.asked)
+    assert 150 <= int(seconds) <= 150 + 60
+
+
+def test_whether_its_use_is_known_is_remembered_for_each_workload(cast: Cast, prometheus: Prometheus) -> None:
+    used, part, idle = running(cast, "used", pods=1), running(cast, "part", gpus="0.5", pods=1), running(cast, "idle", pods=1)
+    prometheus.use = {("used-worker-0", "a"): 60, ("idle-worker-0", "b"): 0}
+
+    def known() -> list[bool]:
+        return [Workload.objects.get(pk=each.pk).use_known for each in (used, part, idle)]
+
+    again()
+    assert known() == [True, False, True]
+    prometheus.use = {("idle-worker-0", "b"): 0}
+    again()
+    assert known() == [False, False, True]
+    prometheus.status = 500
+    again()
+    assert known() == [False, False, False]
 
 
 def test_any_use_of_any_gpu_ends_it(cast: Cast, prometheus: Prometheus) -> None:

@@ -12,7 +12,8 @@ from tests.workloads.test_wizard_forms import SETUPS
 from tests.workloads.wizarding import Walk, key_of
 from workloads import actions
 from workloads.forms.copying import draft_of
-from workloads.forms.filling import Filling, Step
+from workloads.forms.filling import Filling
+from workloads.forms.steps import Step
 from workloads.models import Workload
 from workloads.specs import (
     Architecture,

@@ -31,9 +31,9 @@ def asked(body: Mapping[str, Any], architecture: Architecture, project: Project,
     _require(filling, own if isinstance(own, Mapping) else {})
     base = filling.spec()
     wanted = as_rest(base, project_id=str(project.pk), cluster_id=str(project.cluster_id))
-    merged = {key: value for key, value in body.items() if key != FIELD}
-    merged |= {"spec": _merged(wanted["spec"], own) if isinstance(own, Mapping) else own}
-    found = read(merged, architecture)
+    whole = {key: value for key, value in body.items() if key != FIELD}
+    whole |= {"spec": merged(wanted["spec"], own) if isinstance(own, Mapping) else own}
+    found = read(whole, architecture)
     if not any(body.get(each) is not None for each in _MASTER):
         found = replace(found, spec=replace(found.spec, configuration=base.configuration, master=base.master))
     _keeps(found.for_project(project), base, filling, template)
@@ -61,12 +61,12 @@ def _require(filling: Filling, own: Mapping[str, Any]) -> None:
         raise Invalid([(FIELD, text) for text in dict.fromkeys(found)])
 
 
-def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """The base with what is given in place of its own; objects are merged, lists replaced, and null takes a value away."""
     found = dict(base)
     for key, value in own.items():
         known = found.get(key)
-        found[key] = _merged(known, value) if isinstance(known, Mapping) and isinstance(value, Mapping) else value
+        found[key] = merged(known, value) if isinstance(known, Mapping) and isinstance(value, Mapping) else value
     return {key: value for key, value in found.items() if value is not None}
 
 

@@ -1,12 +1,13 @@
 """Lists of the REST API: workloads and pods that one may see, filtered, sorted and by offset."""
 
-from django.db.models import Q
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from projects.api import filtering, schemas
-from projects.api.base import ApiView, Asked, listed
+from projects.api.base import ApiView, Asked
+from projects.models import User
 from projects.querysets import visible_projects
 from workloads.api import showing
 from workloads.api.descriptions import POD, WORKLOAD
@@ -59,14 +60,26 @@ class WorkloadsView(ApiView):
     )
     def get(self, request: Request) -> Response:
         asked = Asked(request)
-        rows = Workload.objects.visible_to(self.user).filter(released_at__isnull=not asked.flag("deleted"))
-        rows = filtering.narrowed(rows, asked, WORKLOADS)
-        if search := asked.text("search"):
-            named = Q(name__icontains=search) | Q(project__name__icontains=search)
-            rows = rows.filter(named | Q(submitted_by__username__icontains=search))
-        rows = filtering.ordered(rows, asked, WORKLOADS, ("-created_at", "-id"))
-        found, following = asked.page(rows.select_related("project__department", "submitted_by").defer("pod_group"))
-        return Response(listed("workloads", [showing.item(row) for row in found], following))
+        rows = _workloads(self.user, asked).select_related("project__department", "submitted_by").defer("pod_group")
+        return Response(filtering.paged(rows, asked, WORKLOADS, ("-created_at", "-id"), name="workloads", shown=showing.item))
+
+
+class WorkloadsCountView(ApiView):
+    @extend_schema(
+        operation_id="count_workloads",
+        description="How many workloads you may see, of what the list's filterBy, search and deleted ask for.",
+        parameters=[*schemas.filters(WORKLOADS), _DELETED],
+        responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401),
+        tags=["workloads"],
+    )
+    def get(self, request: Request) -> Response:
+        return Response({"count": _workloads(self.user, Asked(request)).count()})
+
+
+def _workloads(user: User, asked: Asked) -> "QuerySet[Workload]":
+    """Those that one sees and that are asked for. Raises Invalid."""
+    rows = Workload.objects.visible_to(user).filter(released_at__isnull=not asked.flag("deleted"))
+    return filtering.matching(rows, asked, WORKLOADS, ("name", "project__name", "submitted_by__username"))
 
 
 class PodsView(ApiView):
@@ -93,12 +106,7 @@ class PodsView(ApiView):
             rows = (
                 rows.filter(phase__in=("Succeeded", "Failed")) if completed == "true" else rows.exclude(phase__in=("Succeeded", "Failed"))
             )
-        rows = filtering.narrowed(rows, asked, PODS)
-        if search := asked.text("search"):
-            rows = rows.filter(Q(name__icontains=search) | Q(workload__name__icontains=search))
-        rows = filtering.ordered(rows, asked, PODS, ("-pk",))
-        found, following = asked.page(
-            rows.select_related("workload__project").defer("workload__job", "workload__pod_group", "workload__spec")
-        )
+        rows = filtering.matching(rows, asked, PODS, ("name", "workload__name"))
+        rows = rows.select_related("workload__project").defer("workload__job", "workload__pod_group", "workload__spec")
         full = asked.choice("verbosity", ("brief", "full")) == "full"
-        return Response(listed("pods", [showing.pod(row, full=full) for row in found], following))
+        return Response(filtering.paged(rows, asked, PODS, ("-pk",), name="pods", shown=lambda row: showing.pod(row, full=full)))

@@ -1,9 +1,10 @@
-"""What a project held over time, as the REST API tells it: from the samples that the charts are made of."""
+"""What a project or a department held over time, as the REST API tells it: from the samples that the charts are made of."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.db.models import Case, Count, F, Sum, When
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -14,22 +15,23 @@ from projects import access
 from projects.api import schemas
 from projects.api.base import ApiView, Asked
 from projects.api.schemas import MOMENT, TEXT, array, obj, said, words
-from projects.models import Project, User
+from projects.models import Department, Project
 from projects.permissions import Entity, Verb
-from projects.scopes import of_project
+from projects.scopes import of_department, of_project
 from workloads.models import Sample
 
 MOST = 1000
 MOST_ROWS = 20_000
 LONGEST = timedelta(days=366)
 
-TYPES: Mapping[str, Callable[[Sample], object]] = {
-    "ALLOCATED_GPU": lambda sample: sample.gpus_allocated,
-    "GPU_QUOTA": lambda sample: sample.gpus_quota,
-    "IDLE_ALLOCATED_GPUS": lambda sample: sample.gpus_idle,
-    "RUNNING_WORKLOADS": lambda sample: sample.running,
-    "PENDING_WORKLOADS": lambda sample: sample.waiting,
+TYPES: Mapping[str, str] = {
+    "ALLOCATED_GPU": "gpus_allocated",
+    "GPU_QUOTA": "gpus_quota",
+    "IDLE_ALLOCATED_GPUS": "gpus_idle",
+    "RUNNING_WORKLOADS": "running",
+    "PENDING_WORKLOADS": "waiting",
 }
+"""What can be asked for, and where samples have it."""
 VALUE = obj(["value", "timestamp"], value=TEXT, timestamp=MOMENT)
 MEASUREMENTS = obj(
     ["measurements"],
@@ -37,41 +39,61 @@ MEASUREMENTS = obj(
 )
 
 
+PARAMETERS = [
+    schemas.parameter("metricType", said(TEXT, f"Some of {', '.join(TYPES)}, with commas between them."), "What is asked for."),
+    schemas.parameter("start", MOMENT, "From when on."),
+    schemas.parameter("end", MOMENT, "Until when."),
+    schemas.parameter("numberOfSamples", schemas.WHOLE, "How many values of each, 20 where it is not given, at most 1000."),
+]
+
+
 class ProjectMetricsView(ApiView):
     @extend_schema(
         operation_id="get_project_metrics",
         description="What a project held between two moments. A moment at which something was not known has no value.",
-        parameters=[
-            schemas.parameter("metricType", said(TEXT, f"Some of {', '.join(TYPES)}, with commas between them."), "What is asked for."),
-            schemas.parameter("start", MOMENT, "From when on."),
-            schemas.parameter("end", MOMENT, "Until when."),
-            schemas.parameter("numberOfSamples", schemas.WHOLE, "How many values of each, 20 where it is not given, at most 1000."),
-        ],
+        parameters=PARAMETERS,
         responses={200: schemas.answer(MEASUREMENTS)} | schemas.errors(400, 401, 403, 404),
         tags=["organisation"],
     )
     def get(self, request: Request, pk: int) -> Response:
-        project = _found(self.user, pk)
-        asked = Asked(request)
-        types, (start, end) = _types(asked), _span(asked)
-        samples = _spread(project, start, end, asked.whole("numberOfSamples", 20, 0, MOST))
-        measured = [
-            {
-                "type": name,
-                "labels": {},
-                "values": [_value(at, TYPES[name](sample)) for at, sample in samples if TYPES[name](sample) is not None],
-            }
-            for name in types
-        ]
-        return Response({"measurements": measured})
+        project = Project.objects.visible_to(self.user).filter(pk=pk).first() if pk < 1 << 63 else None
+        if project is None:
+            raise Http404("There is no such project, or it is not yours to see.")
+        access.require(self.user, Verb.VIEW, Entity.WORKLOADS, of_project(project))
+        found = {f"of_{name}": F(name) for name in TYPES.values()}
+        return Response(_measured(Sample.objects.filter(project=project).values("at").annotate(**found), Asked(request)))
 
 
-def _found(user: User, pk: int) -> Project:
-    project: Project | None = Project.objects.visible_to(user).filter(pk=pk).first() if pk < 1 << 63 else None
-    if project is None:
-        raise Http404("There is no such project, or it is not yours to see.")
-    access.require(user, Verb.VIEW, Entity.WORKLOADS, of_project(project))
-    return project
+class DepartmentMetricsView(ApiView):
+    @extend_schema(
+        operation_id="get_department_metrics",
+        description="What a department's projects held together between two moments. Where something of one of them was not known, there "
+        "is no value.",
+        parameters=PARAMETERS,
+        responses={200: schemas.answer(MEASUREMENTS)} | schemas.errors(400, 401, 403, 404),
+        tags=["organisation"],
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        department = Department.objects.visible_to(self.user).filter(pk=pk).first() if pk < 1 << 63 else None
+        if department is None:
+            raise Http404("There is no such department, or it is not yours to see.")
+        access.require(self.user, Verb.VIEW, Entity.WORKLOADS, of_department(department))
+        # A sum with something unknown in it is unknown.
+        known = {f"known_{name}": Count(name) for name in TYPES.values()}
+        sums = {f"of_{name}": Case(When(**{f"known_{name}": F("rows")}, then=Sum(name))) for name in TYPES.values()}
+        samples = Sample.objects.filter(project__department=department).order_by().values("at").annotate(rows=Count("pk"), **known)
+        return Response(_measured(samples.annotate(**sums), Asked(request)))
+
+
+def _measured(samples: Any, asked: Asked) -> dict[str, Any]:
+    """Of samples with `at` and each value as "of_<column>"."""
+    types, (start, end) = _types(asked), _span(asked)
+    found = _spread(samples, start, end, asked.whole("numberOfSamples", 20, 0, MOST))
+    measured = []
+    for name in types:
+        values = [(at, sample[f"of_{TYPES[name]}"]) for at, sample in found]
+        measured.append({"type": name, "labels": {}, "values": [_value(at, value) for at, value in values if value is not None]})
+    return {"measurements": measured}
 
 
 def _types(asked: Asked) -> list[str]:
@@ -91,12 +113,12 @@ def _span(asked: Asked) -> tuple[datetime, datetime]:
     return start, end
 
 
-def _spread(project: Project, start: datetime, end: datetime, count: int) -> list[tuple[datetime, Sample]]:
+def _spread(samples: Any, start: datetime, end: datetime, count: int) -> list[tuple[datetime, Mapping[str, Any]]]:
     """The newest sample of each of so many equal parts, at the end of its part; none for a part without any."""
-    found: dict[int, Sample] = {}
+    found: dict[int, Mapping[str, Any]] = {}
     part = (end - start) / max(1, count)
-    for sample in Sample.objects.filter(project=project, at__gte=start, at__lt=end).order_by("at")[:MOST_ROWS]:
-        found[int((sample.at - start) / part)] = sample
+    for sample in samples.filter(at__gte=start, at__lt=end).order_by("at")[:MOST_ROWS]:
+        found[int((sample["at"] - start) / part)] = sample
     return [(start + (number + 1) * part, sample) for number, sample in sorted(found.items())] if count else []
 
 

@@ -3,6 +3,7 @@
 It is one of the scope's policies, by its name; those of other names are to be had at /api/v1/asset/policies.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django.http import Http404
@@ -10,18 +11,17 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from clusters.models import Cluster
 from console.errors import Invalid
 from environments import actions
 from environments.models import Policy
-from projects import access
+from projects import access, choosing
 from projects.api import schemas
 from projects.api.base import ApiView, Asked
-from projects.models import Department, Project
 from projects.permissions import Entity, Verb
 from projects.scopes import TENANT, Level, Scope
 from workloads import policing
 from workloads.api import policy_words
+from workloads.api.from_template import merged
 from workloads.policies import in_scope
 from workloads.policing import checking
 from workloads.specs import Architecture
@@ -86,16 +86,24 @@ class PolicyView(ApiView):
         _require_there(scope)
         found = Policy.objects.visible_to(self.user).at(scope).with_scope().filter(name=self.word).first()
         access.require(self.user, Verb.EDIT if found else Verb.CREATE, Entity.POLICIES, scope)
-        rules = self._rules(request.data)
-        if asked.flag("validateOnly"):
-            return Response({"meta": {"scope": scope.level.value}, "policy": policy_words.told(rules, self.architecture)})
-        values = {"name": self.word, "description": "", "architecture": self.architecture.value, "rules": policing.write(rules)}
-        if found is None:
-            actions.create(Policy, values, scope=scope, by=self.user)
-        else:
-            values.pop("description")
-            actions.change(found, values, scope=scope, by=self.user)
-        return Response(self._told(self._found(scope)))
+        return self._written(scope, found, self._rules(_said(_policy(request.data))), only_judge=bool(asked.flag("validateOnly")))
+
+    @extend_schema(
+        description="Change the policy of a scope: what the body says is merged over it, lists are replaced, null takes a rule away.",
+        parameters=[*_SCOPE, schemas.parameter("validateOnly", schemas.FLAG, "Only say what is wrong with it.")],
+        request=schemas.content(_BODY),
+        responses={200: schemas.answer(_TOLD)} | schemas.errors(400, 401, 403, 404),
+        tags=["policies"],
+    )
+    def patch(self, request: Request) -> Response:
+        access.anywhere(self.user, Verb.EDIT, Entity.POLICIES)
+        asked = Asked(request)
+        found = self._found(_scope(asked, request.data))
+        access.require(self.user, Verb.EDIT, Entity.POLICIES, found.scope)
+        given = _policy(request.data)
+        now = policy_words.told(policing.known(found.rules), self.architecture)
+        rules = self._rules(merged(now, given) if isinstance(given, Mapping) else given)
+        return self._written(found.scope, found, rules, only_judge=bool(asked.flag("validateOnly")))
 
     @extend_schema(
         description="Delete the policy of a scope.",
@@ -109,6 +117,17 @@ class PolicyView(ApiView):
         actions.remove(found, self.user)
         return Response({"code": 202, "message": f"The policy {found.name} was deleted."}, status=202)
 
+    def _written(self, scope: Scope, found: Policy | None, rules: dict[str, policing.Rule], *, only_judge: bool) -> Response:
+        """The answer with the policy of a scope as it is then; nothing is written where it is only judged."""
+        if only_judge:
+            return Response({"meta": {"scope": scope.level.value}, "policy": policy_words.told(rules, self.architecture)})
+        values = {"name": self.word, "architecture": self.architecture.value, "rules": policing.write(rules)}
+        if found is None:
+            actions.create(Policy, values | {"description": ""}, scope=scope, by=self.user)
+        else:
+            actions.change(found, values, scope=scope, by=self.user)
+        return Response(self._told(self._found(scope)))
+
     def _found(self, scope: Scope) -> Policy:
         rows = Policy.objects.visible_to(self.user).at(scope).with_scope().select_related("created_by")
         found: Policy | None = rows.filter(name=self.word, architecture=self.architecture.value).first()
@@ -116,8 +135,8 @@ class PolicyView(ApiView):
             raise Http404("There is no such policy among those that you may see.")
         return found
 
-    def _rules(self, body: Any) -> dict[str, policing.Rule]:
-        given = body.get("policy") if isinstance(body, dict) else None
+    def _rules(self, given: Any) -> dict[str, policing.Rule]:
+        """Raises Invalid."""
         rules, problems = policy_words.read(given, self.architecture)
         problems += [(policy_words.place_of(each.field, each.attribute, self.architecture), each.text) for each in checking.wrong(rules)]
         if problems:
@@ -151,7 +170,8 @@ def _scope(asked: Asked, body: Any = None) -> Scope:
     def said(name: str) -> str:
         return asked.text(name) or str(meta.get(name) or "")[:64]
 
-    word = said("scope")
+    # Some clients send ScopeType.PROJECT where "project" is meant.
+    word = said("scope").rpartition(".")[2].lower()
     if word not in set(Level):
         raise Invalid([("scope", f"scope must be one of {', '.join(Level)}.")])
     level = Level(word)
@@ -164,9 +184,16 @@ def _scope(asked: Asked, body: Any = None) -> Scope:
         raise Invalid([(name, f"{name} must be the id of a {level}.")]) from None
 
 
+def _policy(body: Any) -> Any:
+    return body.get("policy") if isinstance(body, dict) else None
+
+
+def _said(value: Any) -> Any:
+    """Without what is null, which some clients send for all that nobody said."""
+    return {name: _said(inner) for name, inner in value.items() if inner is not None} if isinstance(value, dict) else value
+
+
 def _require_there(scope: Scope) -> None:
     """Raises Http404 for a scope that does not exist, as for one that may not be seen."""
-    every = {Level.PROJECT: Project.objects.there(), Level.DEPARTMENT: Department.objects.all(), Level.CLUSTER: Cluster.objects.all()}
-    rows: Any = every.get(scope.level)
-    if rows is not None and not rows.filter(pk=scope.id).exists():
+    if not choosing.is_there(scope):
         raise Http404("There is nothing here that you may see.")

@@ -73,6 +73,9 @@ def read(given: object, architecture: Architecture) -> tuple[dict[str, Any], Pro
         if name not in ("defaults", "rules") and given[name]:
             problems.append((f"policy.{str(name)[:40]}", f"policy.{str(name)[:40]} is not supported by this version."))
     names = _names(architecture)
+    if architecture is Architecture.DISTRIBUTED:
+        # Told without `worker`; Run:ai's clients write it with.
+        names |= {f"worker.{theirs}": ours for theirs, ours in _OF_DISTRIBUTED.items()}
     found: dict[str, dict[str, Any]] = {}
     for place, value in _leaves(given.get("defaults") or {}, names, "policy.defaults", problems):
         found.setdefault(names[place], {})[DEFAULT] = _instances(value)

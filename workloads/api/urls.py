@@ -1,11 +1,13 @@
 """The addresses of this room, the description of the whole API, and the answer for whatever is not there."""
 
+from collections.abc import Iterator
+
 from django.urls import URLPattern, path, re_path
 
 from workloads.api import details, lists, submitting, templates
 from workloads.api.about import NotThere, SchemaView
 from workloads.api.logs import LogsView
-from workloads.api.metrics import ProjectMetricsView
+from workloads.api.metrics import DepartmentMetricsView, ProjectMetricsView
 from workloads.specs import Architecture
 
 
@@ -32,18 +34,29 @@ def _of_one_kind(name: str, architecture: Architecture) -> list[URLPattern]:
     ]
 
 
+def _templates() -> Iterator[URLPattern]:
+    """The addresses of templates: of all, and the same of each architecture."""
+    yield path("workload-templates/count", templates.TemplatesCountView.as_view(), name="api-templates-count")
+    for name, architecture in (("", None), ("distributed", Architecture.DISTRIBUTED), ("trainings", Architecture.STANDARD)):
+        at, end = ("workload-templates" + (f"/{name}" if name else "")), (f"-{name}" if name else "")
+        many, one = templates.views_of(architecture, name.removesuffix("s") or "workload")
+        yield path(at, many.as_view(), name=f"api-templates{end}")
+        yield path(f"{at}/<uuid:key>", one.as_view(), name=f"api-template{end}")
+
+
 urlpatterns = [
     *_of_one_kind("distributed", Architecture.DISTRIBUTED),
     *_of_one_kind("trainings", Architecture.STANDARD),
     path("workloads", lists.WorkloadsView.as_view(), name="api-workloads"),
+    path("workloads/count", lists.WorkloadsCountView.as_view(), name="api-workloads-count"),
     path("workloads/pods", lists.PodsView.as_view(), name="api-pods"),
     path("workloads/<uuid:workload_id>", details.WorkloadView.as_view(), name="api-workload"),
     path("workloads/<uuid:workload_id>/pods", details.WorkloadPodsView.as_view(), name="api-workload-pods"),
     path("workloads/<uuid:workload_id>/events", details.EventsView.as_view(), name="api-workload-events"),
     path("workloads/<uuid:workload_id>/history", details.HistoryView.as_view(), name="api-workload-history"),
     path("workloads/<uuid:workload_id>/pods/<str:pod_name>/logs", LogsView.as_view(), name="api-pod-logs"),
-    path("workload-templates", templates.TemplatesView.as_view(), name="api-templates"),
-    path("workload-templates/<uuid:key>", templates.TemplateView.as_view(), name="api-template"),
+    *_templates(),
+    path("org-unit/departments/<int:pk>/metrics", DepartmentMetricsView.as_view(), name="api-department-metrics"),
     path("org-unit/projects/<int:pk>/metrics", ProjectMetricsView.as_view(), name="api-project-metrics"),
     path("schema", SchemaView.as_view(), name="api-schema"),
     # Last of all rooms: clients of the API read JSON only, so they get their 404 as such.

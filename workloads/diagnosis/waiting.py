@@ -167,9 +167,7 @@ def _by_nodes(
         if not need:
             continue
         if need > has:
-            return Diagnosis(
-                sentence(f"Needs {show(need)}; the cluster has {_bare(attribute, has)}"), "Ask for less: as it is, it can never start."
-            )
+            return _too_little(spec, attribute, need, has, nodes)
         if one > largest:
             told = f"A pod needs {show(one)} on one node; the largest node has {_bare(attribute, largest)}"
             return Diagnosis(sentence(told), "Ask for less for each pod, and for more workers if the work can be spread.")
@@ -183,6 +181,24 @@ def _by_nodes(
     return None
 
 
+def _too_little(spec: Object, attribute: str, need: Decimal, has: Decimal, nodes: Sequence[NodeRoom]) -> Diagnosis:
+    """More than the nodes that it may be on have together: for nodes that would have it keep it away, or because it is too much."""
+    show = _RESOURCES[attribute]
+    having = [node for node in nodes if matches(node, spec) and getattr(node.total, attribute) > 0]
+    tainted = [(node, taint) for node in having if node.usable and (taint := repels(node, spec))]
+    closed = [node for node in having if not node.usable]
+    here = f"Needs {show(need)}; the nodes that would take it have {_bare(attribute, has)}"
+    if tainted and has + sum(getattr(node.total, attribute) for node, _ in tainted) >= need:
+        return Diagnosis(sentence(f"{here}, and others keep it away by a taint that it does not tolerate: {_taints(tainted)}"), _TOLERATE)
+    if closed and has + sum(getattr(node.total, attribute) for node in closed) >= need:
+        more = "1 more has some, and is" if len(closed) == 1 else f"{len(closed)} more have some, and are"
+        return Diagnosis(sentence(f"{here}; {more} not ready or closed to pods"), "Ask the administrator of the cluster, or ask for less.")
+    whole = sum((getattr(node.total, attribute) for node in having), Decimal(0))
+    return Diagnosis(
+        sentence(f"Needs {show(need)}; the cluster has {_bare(attribute, whole)}"), "Ask for less: as it is, it can never start."
+    )
+
+
 def _without_nodes(spec: Object, usable: Sequence[NodeRoom]) -> Diagnosis:
     if not usable:
         return Diagnosis("No node of the cluster is ready to take pods.", "Ask the administrator of the cluster.")
@@ -191,11 +207,9 @@ def _without_nodes(spec: Object, usable: Sequence[NodeRoom]) -> Diagnosis:
         return Diagnosis(
             sentence(f"No node that can take pods has {_asked(spec)}"), "Choose another node type or other node pools, or none."
         )
-    taints = [taint for node in matching if (taint := repels(node, spec))]
-    told = plain("; ".join(dict.fromkeys(map(_taint, taints))), 200)
+    tainted = [(node, taint) for node in matching if (taint := repels(node, spec))]
     return Diagnosis(
-        sentence(f"Every node where it could be keeps it away by a taint that it does not tolerate: {told}"),
-        "Add a toleration for it, or ask the administrator of the cluster whether those nodes are meant for you.",
+        sentence(f"Every node where it could be keeps it away by a taint that it does not tolerate: {_taints(tainted)}"), _TOLERATE
     )
 
 
@@ -209,11 +223,16 @@ def _asked(spec: Object) -> str:
     return plain(f"the label {', '.join(wanted)}", 200)
 
 
+def _taints(tainted: Sequence[tuple[NodeRoom, Object]]) -> str:
+    return plain("; ".join(dict.fromkeys(_taint(taint) for _, taint in tainted)), 200)
+
+
 def _taint(taint: Object) -> str:
     value = f"={taint['value']}" if taint.get("value") else ""
     return f"{taint.get('key')}{value}:{taint.get('effect')}"
 
 
+_TOLERATE = "Add a toleration for it, or ask the administrator of the cluster whether those nodes are meant for you."
 _RESOURCES: Mapping[str, Words] = {
     "gpus": lambda amount: quantities.counted(amount, "GPU"),
     "cpu": lambda amount: quantities.counted(amount, "CPU core"),

@@ -2,13 +2,12 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 from clusters.capabilities import UNKNOWN, Capabilities
 from console.typed import Typed, TypedForm
-from environments.models import ComputeResource, Credential, DataSource, Environment, Template
+from environments.models import Environment, Template
 from projects.access import actionable
 from projects.models import Project, User
 from projects.permissions import Entity, Verb
@@ -18,12 +17,13 @@ from workloads.forms import locks, policed
 from workloads.forms import setup as setup_step
 from workloads.forms import start as start_step
 from workloads.forms.counts import SPECIAL
-from workloads.forms.credentials import Shared, shared
 from workloads.forms.inwords import kind_in_words
 from workloads.forms.master import MasterForm
+from workloads.forms.offered import Offered
 from workloads.forms.setup import SetupForm
 from workloads.forms.sources import CHOSEN
 from workloads.forms.start import StartForm
+from workloads.forms.steps import Step, place_of, step_of
 from workloads.forms.templating import MAKING, Applied, Missing, form_of, missing
 from workloads.manifests import refusals
 from workloads.models import Workload
@@ -32,44 +32,8 @@ from workloads.policing import NOTHING, Merged, completed
 from workloads.specs import PLAIN_MPI, UNCHANGED, Architecture, Configuration, Framework, Problem, Setup, Spec, problems
 from workloads.specs import Environment as SpecEnvironment
 
-MOST_CARDS = 500
-"""Assets that one page offers."""
 UNNAMED = "template"
 """The name of the workload that a template is judged as."""
-
-
-class Step(StrEnum):
-    START = "start"
-    SETUP = "setup"
-    MASTER = "master"
-    REVIEW = "review"
-
-    @property
-    def label(self) -> str:
-        return {"start": "Start", "setup": "Workload setup", "master": "Master", "review": "Review"}[self.value]
-
-
-_PLACES = {
-    "elastic": "min_workers",
-    "elastic.min_workers": "min_workers",
-    "elastic.max_workers": "max_workers",
-    "elastic.max_restarts": "max_restarts",
-    "mpi": "slots",
-    "mpi.slots": "slots",
-    "mpi.launcher": "launcher",
-    "mpi.ssh_path": "ssh_path",
-    "namespace": "project",
-    "queue": "project",
-}
-"""Where the forms show a field of a Spec under another name."""
-_START = ("name", "project", "namespace", "queue", "architecture", "framework", "configuration")
-
-
-def step_of(field: str) -> Step:
-    """The step that shows a field of a Spec, as `problems` names it."""
-    if field.partition(".")[0] == "master":
-        return Step.MASTER
-    return Step.START if field in _START else Step.SETUP
 
 
 def with_special(typed: Typed, before: Typed) -> Typed:
@@ -146,7 +110,7 @@ class Filling:
         project = next((each for each in self.projects if str(each.pk) == chosen), None)
         if project is None or self.making is not None:
             return []
-        return list(Template.objects.within(project).with_scope().order_by("name", "id")[:MOST_CARDS])
+        return Offered(project).templates
 
     @property
     def project(self) -> Project | None:
@@ -157,7 +121,7 @@ class Filling:
         """What the template chooses and nobody can: it has to be chosen anew."""
         if self.template is None or self.project is None:
             return []
-        there = {"environment_choice": self._environments, "compute_choice": self._resources, CHOSEN: self._sources}
+        there = {"environment_choice": self._environments, "compute_choice": self.offered.resources, CHOSEN: self.offered.sources}
         return missing(self.template, {key: {str(each.pk) for each in rows} for key, rows in there.items()}, self.project)
 
     @cached_property
@@ -169,7 +133,7 @@ class Filling:
     @cached_property
     def setup(self) -> SetupForm:
         form = self._setup()
-        policed.judge_cards(self._environments, self._resources, self.merged)
+        policed.judge_cards(self._environments, self.offered.resources, self.merged)
         policed.mark(form, self.merged)
         if self.template is not None:
             locks.mark(form, self.locked, self.template.note)
@@ -179,48 +143,27 @@ class Filling:
         return SetupForm(
             self.typed(Step.SETUP),
             environments=self._environments,
-            resources=self._resources,
-            sources=self._sources,
-            credentials=self._credentials,
+            resources=self.offered.resources,
+            sources=self.offered.sources,
+            credentials=self.offered.credentials,
             framework=self.start.chosen_framework,
             configuration=self.start.chosen_configuration,
-            storage_classes=self._storage_classes,
+            storage_classes=self.offered.storage_classes,
         )
 
-    @property
-    def _storage_classes(self) -> Sequence[str]:
-        return [each.name for each in self.project.cluster.found.storage_classes] if self.project else []
-
     @cached_property
-    def _resources(self) -> Sequence[ComputeResource]:
-        return list(self._assets(ComputeResource)[:MOST_CARDS])
-
-    @cached_property
-    def _sources(self) -> Sequence[DataSource]:
-        return list(self._assets(DataSource).select_related("credential").defer("credential__secret")[:MOST_CARDS])
-
-    @cached_property
-    def _credentials(self) -> Sequence[Shared]:
-        return shared(self._assets(Credential).defer("secret")[:MOST_CARDS])
+    def offered(self) -> Offered:
+        """The assets to choose among in the chosen project."""
+        return Offered(self.project, seen_by=self.user if self.making is not None else None)
 
     @cached_property
     def _environments(self) -> Sequence[Environment]:
-        fitting = self._assets(Environment).filter(architecture=self.start.chosen_architecture.value)
-        if self.start.chosen_framework is not None:
-            fitting = fitting.filter(framework__in=("", self.start.chosen_framework.value))
-        return list(fitting[:MOST_CARDS])
-
-    def _assets(self, model: Any) -> Any:
-        """Those that are for use in the chosen project: who may launch there may use them."""
-        rows = model.objects.with_scope().order_by("name", "id")
-        if self.project is None:
-            return rows.none()
-        return rows.within(self.project) if self.making is None else rows.within(self.project).visible_to(self.user)
+        return self.offered.environments(self.start.chosen_architecture, self.start.chosen_framework)
 
     @cached_property
     def master(self) -> MasterForm:
-        workers, classes = self.setup.setup, self._storage_classes
-        form = MasterForm(self.typed(Step.MASTER), workers, storage_classes=classes, credentials=self._credentials)
+        workers, classes = self.setup.setup, self.offered.storage_classes
+        form = MasterForm(self.typed(Step.MASTER), workers, storage_classes=classes, credentials=self.offered.credentials)
         policed.mark(form, self.merged, locks=False)
         if self.template is not None:
             form.lock(locks.of_master(self.locked), self.template.note)
@@ -373,9 +316,9 @@ class Filling:
         form = self.form(step)
         self._loud(form)
         if step is Step.START:
-            form.blame(_PLACES.get(problem.field, problem.field), problem.text)
+            form.blame(place_of(problem.field), problem.text)
         elif step is Step.SETUP:
-            self.setup.blame_path(_setup_path(problem.field), problem.text)
+            self.setup.blame_path(place_of(problem.field), problem.text)
         else:
             self.master.blame_path(problem.field.removeprefix("master."), problem.text)
         return step
@@ -402,8 +345,3 @@ class Filling:
 
     def _is_wrong(self, form: TypedForm) -> bool:
         return form.has_errors if isinstance(form, SetupForm | MasterForm) else form.is_wrong
-
-
-def _setup_path(field: str) -> str:
-    field = _PLACES.get(field, field)
-    return field.removeprefix("setup.").removeprefix("lifecycle.")

@@ -7,7 +7,9 @@ from typing import Any
 from environments.models import Template
 from projects.models import Project, User
 from workloads.forms import copying
-from workloads.forms.filling import UNNAMED, Filling, Step
+from workloads.forms.filling import UNNAMED, Filling
+from workloads.forms.offered import Offered
+from workloads.forms.steps import Step
 from workloads.forms.templating import APPLIED, MAKING, NAMES, filled, form_of
 from workloads.specs import Spec
 
@@ -42,8 +44,20 @@ class _Alone(Filling):
     def projects(self) -> Sequence[Project]:
         return []
 
-    def _assets(self, model: Any) -> Any:
-        return model.objects.with_scope().visible_to(self.user).filter(pk__in=self._named).order_by("name", "id")
+    @cached_property
+    def offered(self) -> Offered:
+        return _Named(self._named, self.user)
+
+
+class _Named(Offered):
+    """These assets, wherever they are, as far as a user sees them."""
+
+    def __init__(self, keys: Sequence[str], user: User) -> None:
+        super().__init__(None, seen_by=user)
+        self._keys, self._user = keys, user
+
+    def rows(self, model: Any) -> Any:
+        return model.objects.with_scope().visible_to(self._user).filter(pk__in=self._keys).order_by("name", "id")
 
 
 def unusable(filling: Filling) -> Sequence[str]:

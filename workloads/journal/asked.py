@@ -3,12 +3,14 @@
 import re
 import uuid
 from collections.abc import Sequence
+from datetime import datetime
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from console.errors import Clash
 from projects.models import Project, User
+from workloads import limits
 from workloads.asset_uses import Used, rows_of
 from workloads.journal import writing
 from workloads.journal.turns import turn
@@ -109,15 +111,15 @@ def asked_to_stop(workload_id: uuid.UUID, by: User | None, *, why: str = "", wha
     return True
 
 
-def warned(workload_id: uuid.UUID, what: str, text: str, *, attempt: int, once: bool) -> bool:
-    """A warning in the history. False where it is not in this attempt any more or, where `once`, when it was warned before."""
+def warned(workload_id: uuid.UUID, what: str, text: str, *, attempt: int, since: datetime | None) -> bool:
+    """A warning in the history, given once `since` a moment; None is once ever. False when it was given, or it is in another attempt."""
     with turn() as mine:
         rows = Workload.objects.filter(pk=workload_id, attempt=attempt, desired=Desired.RUNNING)
-        rows = rows.filter(limit_warned_at=None) if once else rows
+        rows = rows.filter(limit_warned_at=None) if since is None else rows
         workload = rows.only("project", "status", "attempt").first()
-        if workload is None:
+        if workload is None or (since is not None and workload.events.filter(reason=what, at__gte=since).exists()):
             return False
-        values = {"limit_warned_at": timezone.now()} if once else {}
+        values = {"limit_warned_at": timezone.now()} if since is None else {}
         Workload.objects.filter(pk=workload_id).update(changed=mine.position, **values)
         Event.objects.create(
             workload=workload, attempt=attempt, kind=Event.Kind.ACTION, is_warning=True, reason=what, text=text, at=timezone.now()
@@ -151,11 +153,12 @@ def asked_to_run(workload_id: uuid.UUID, by: User | None) -> bool:
             "ended": "",
             "started_at": None,
             "ended_at": None,
-            "ran_seconds": workload.ran_seconds + writing.ran(workload, now),
+            "ran_seconds": limits.ran([workload], now)[workload.pk],
             "job": None,
             "job_uid": "",
             "pod_group": None,
             "idle_since": None,
+            "use_known": False,
             **writing.soon(),
         }
         writing.write(mine, workload, values, mirror=False)

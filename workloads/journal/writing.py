@@ -1,7 +1,7 @@
 """How one workload's change is written: the guarded UPDATE, its attempt's row, and its event."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -48,10 +48,3 @@ SUBMITTED = "Submitted"
 def soon() -> dict[str, Any]:
     """The fields of a workload for which a step was just asked."""
     return {"tries": 0, "trouble": "", "next_try_at": timezone.now() + FIRST_TRY}
-
-
-def ran(workload: Workload, until: datetime) -> float:
-    """Seconds that its current attempt has run."""
-    if workload.started_at is None:
-        return 0.0
-    return max(0.0, ((workload.ended_at or until) - workload.started_at).total_seconds())

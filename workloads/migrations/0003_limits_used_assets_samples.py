@@ -25,6 +25,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='workload',
+            name='use_known',
+            field=models.BooleanField(default=False),
+        ),
+        migrations.AddField(
+            model_name='workload',
             name='limit_warned_at',
             field=models.DateTimeField(null=True),
         ),
@@ -40,6 +45,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='workload',
             index=models.Index(condition=models.Q(('idle_since__isnull', False)), fields=['idle_since'], name='workload_idle'),
+        ),
+        migrations.AddIndex(
+            model_name='workload',
+            index=models.Index(condition=models.Q(('use_known', True)), fields=['id'], name='workload_use_known'),
         ),
         migrations.CreateModel(
             name='Sample',

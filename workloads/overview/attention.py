@@ -22,8 +22,8 @@ LONGEST_REASON = 300
 
 _SHOWN = (
     *("id", "name", "status", "status_at", "reason", "trouble", "architecture", "framework", "preemptible", "attempt"),
-    *("running_pods", "requested_pods", "gpus_requested", "gpu_memory_requested", "gpus_allocated", "idle_since", "created_at"),
-    *("started_at", "ended_at", "released_at", "cluster_id", "project__name", "submitted_by__username"),
+    *("running_pods", "requested_pods", "gpus_requested", "gpu_memory_requested", "gpus_allocated", "created_at"),
+    *("started_at", "ended_at", "released_at", "cluster_id", "project__name", "submitted_by__username", "idle_since", "use_known"),
 )
 _EXPLAINED = ("job", "pod_group", "project__gpu_quota", "project__gpu_limit")
 

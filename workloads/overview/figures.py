@@ -9,28 +9,33 @@ from uuid import UUID
 from django.db.models import Count, Min, Q, Sum
 
 from clusters.models import Node
-from workloads.models import Sample
-from workloads.overview import history
+from workloads import utilisation
+from workloads.models import Pod, Sample
 from workloads.overview.sights import Ids
-from workloads.queries.waiting import held
+from workloads.queries.waiting import Held
 
 _ZERO = Decimal(0)
+_FIT = Q(is_ready=True, is_schedulable=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """Nodes and their GPUs. `allocated` counts what anybody's pods hold; `seen_at` is the age of the oldest of it."""
+    """Nodes and their GPUs. `allocated` counts what anybody's pods hold; of the rest, `away` are on nodes that take no pods now.
+
+    `seen_at` is the age of the oldest of it.
+    """
 
     nodes: int
     ready: int
     gpus: Decimal
     unhealthy: Decimal
     allocated: Decimal
+    away: Decimal
     seen_at: datetime | None
 
     @property
     def free(self) -> Decimal:
-        return max(self.gpus - self.allocated, _ZERO)
+        return max(self.gpus - self.allocated - self.away, _ZERO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +56,39 @@ class Idle:
         return self.at is not None and _ZERO < self.unknown < self.held
 
 
-def machines(clusters: Collection[UUID]) -> Machines:
-    """Of these clusters. Two queries."""
-    ready = Q(is_ready=True, is_schedulable=True)
+def away(clusters: Collection[UUID]) -> Decimal:
+    """GPUs that nobody holds and nobody can have now, for their nodes are not ready or closed. One query, two where there are any."""
+    unfit = Node.objects.filter(cluster__in=clusters, gpus__gt=0).exclude(_FIT)
+    left = {(cluster, name): gpus - used for cluster, name, gpus, used in unfit.values_list("cluster_id", "name", "gpus", "used_gpus")}
+    if not left:
+        return _ZERO
+    pods = Pod.objects.filter(node__in={name for _, name in left}, phase__in=("Pending", "Running"), vanished_at=None)
+    ours = pods.order_by().values_list("workload__cluster_id", "node").annotate(gpus=Sum("gpus"))
+    for cluster, name, gpus in ours:
+        if (cluster, name) in left:
+            left[cluster, name] -= gpus or _ZERO
+    return sum((max(gpus, _ZERO) for gpus in left.values()), _ZERO)
+
+
+def machines(clusters: Collection[UUID], held: Held, away: Decimal) -> Machines:
+    """Of these clusters, whose `held` GPUs, and those that are `away`, are known. One query."""
     found = Node.objects.filter(cluster__in=clusters).aggregate(
         nodes=Count("id"),
-        ready=Count("id", filter=ready),
+        ready=Count("id", filter=_FIT),
         gpus=Sum("gpus"),
         unhealthy=Sum("gpus_unhealthy"),
         used=Sum("used_gpus"),
         seen=Min("seen_at"),
     )
-    ours = sum((each.gpus for some in held(clusters).values() for each in some), _ZERO)
+    ours = sum((each.gpus for some in held.values() for each in some), _ZERO)
     gpus = found["gpus"] or _ZERO
     allocated = ours + (found["used"] or _ZERO)
-    return Machines(found["nodes"], found["ready"], gpus, found["unhealthy"] or _ZERO, allocated, found["seen"])
+    return Machines(found["nodes"], found["ready"], gpus, found["unhealthy"] or _ZERO, allocated, away, found["seen"])
 
 
 def idle(projects: Ids) -> Idle:
     """Of these projects, as their newest samples tell. Two queries."""
-    at = history.latest()
+    at = utilisation.latest()
     if at is None:
         return Idle(_ZERO, _ZERO, _ZERO, None)
     rows = Sample.objects.filter(at=at)

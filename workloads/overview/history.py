@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
 
 from projects.models import Project
@@ -83,20 +83,15 @@ def history(projects: Ids, span: Span, now: datetime | None = None) -> History:
     )
 
 
-def latest() -> datetime | None:
-    """The moment of the newest samples; None where there are none that still tell something of now. One query."""
-    at: datetime | None = Sample.objects.aggregate(at=Max("at"))["at"]
-    fresh = timedelta(seconds=3 * settings.OPTIONS.sample_seconds + 60)
-    return at if at is not None and timezone.now() - at <= fresh else None
-
-
 def _moments(rows: "QuerySet[Sample]", span: Span, now: datetime) -> tuple[list[datetime], dict[datetime, datetime]]:
     """The points of the chart, and for each the sample's moment that stands for it, where there is one."""
     pace = settings.OPTIONS.sample_seconds
     step = max(span.step, pace)
     last = now.timestamp() // step * step
     moments = [_time(last - number * step) for number in range(int(span.length.total_seconds() // step), -1, -1)]
-    near = [[moment + timedelta(seconds=number * pace) for number in range(min(TRIES, max(1, step // pace)))] for moment in moments]
+    # Samples are at multiples of their pace, which a point's moment need not be.
+    first = [_time(-(-moment.timestamp() // pace) * pace) for moment in moments]
+    near = [[moment + timedelta(seconds=number * pace) for number in range(min(TRIES, max(1, step // pace)))] for moment in first]
     there = set(rows.filter(at__in=[at for some in near for at in some]).order_by().values_list("at", flat=True).distinct())
     found = {moment: next((at for at in some if at in there), None) for moment, some in zip(moments, near, strict=True)}
     return moments, {moment: at for moment, at in found.items() if at is not None}

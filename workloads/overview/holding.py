@@ -1,7 +1,7 @@
 """Who holds GPUs: projects by name where the reader may see their workloads, everybody else together."""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -9,7 +9,7 @@ from django.db.models import Sum
 
 from clusters.models import Node
 from workloads.overview.sights import Ids
-from workloads.queries.waiting import held
+from workloads.queries.waiting import Held
 
 MOST = 10
 _ZERO = Decimal(0)
@@ -27,24 +27,24 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """The largest ones, and what all of them together hold of how many GPUs."""
+    """The largest ones, and what all of them together hold of how many GPUs; of the rest, `away` are on nodes that take no pods now."""
 
     rows: Sequence[Holder]
     held: Decimal
     gpus: Decimal
+    away: Decimal
 
     @property
     def free(self) -> Decimal:
-        return max(self.gpus - self.held, _ZERO)
+        return max(self.gpus - self.held - self.away, _ZERO)
 
 
-def holders(clusters: Iterable[uuid.UUID], visible: Ids) -> Holders:
-    """Of these clusters. Two queries."""
-    keys = list(clusters)
-    nodes = Node.objects.filter(cluster__in=keys).aggregate(gpus=Sum("gpus"), used=Sum("used_gpus"))
+def holders(clusters: Collection[uuid.UUID], visible: Ids, held: Held, away: Decimal) -> Holders:
+    """Of these clusters, whose `held` GPUs, and those that are `away`, are known. One query."""
+    nodes = Node.objects.filter(cluster__in=clusters).aggregate(gpus=Sum("gpus"), used=Sum("used_gpus"))
     found: dict[int | None, list[Decimal]] = {}
     names: dict[int | None, str] = {None: "Other projects"}
-    for each in (each for some in held(keys).values() for each in some):
+    for each in (each for some in held.values() for each in some):
         key = each.project_id if visible is None or each.project_id in visible else None
         names[key] = each.name if key is not None else names[None]
         sums = found.setdefault(key, [_ZERO, _ZERO])
@@ -54,7 +54,7 @@ def holders(clusters: Iterable[uuid.UUID], visible: Ids) -> Holders:
     foreign = nodes["used"] or _ZERO
     together = sum((row.gpus for row in rows), _ZERO) + foreign
     return Holders(
-        _cut(rows) + ([Holder("Pods that are not Muster's", None, foreign)] if foreign else []), together, nodes["gpus"] or _ZERO
+        _cut(rows) + ([Holder("Pods that are not Muster's", None, foreign)] if foreign else []), together, nodes["gpus"] or _ZERO, away
     )
 
 

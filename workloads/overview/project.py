@@ -13,8 +13,9 @@ from projects.scopes import of_project
 from workloads.overview import attention, figures, quotas
 from workloads.overview.bars import Bar, bar
 from workloads.overview.history import DEFAULT, SPANS
-from workloads.overview.holding import holders
+from workloads.overview.holding import Holders, holders
 from workloads.queries import in_projects
+from workloads.queries.waiting import held
 from workloads.states import Status
 
 TEMPLATE = "overview/_project.html"
@@ -37,7 +38,11 @@ def now(project: Project, user: User) -> dict[str, Any]:
     counts = attention.counts(rows)
     waiting = sum(counts.get(status, 0) for status in attention.WAITING)
     running = sum(counts.get(status, 0) for status in attention.RUNNING)
-    up = attention.largest_running(rows)
+    up, idle = attention.largest_running(rows), figures.idle(frozenset({project.pk}))
+    if idle.at is None:
+        # Nobody has looked lately: what was known then says nothing of now.
+        for each in up:
+            each.idle_since, each.use_known = None, False
     return context | {
         "sees_workloads": True,
         "running_count": running,
@@ -47,14 +52,18 @@ def now(project: Project, user: User) -> dict[str, Any]:
         "running_statuses": [each.value for each in attention.RUNNING],
         "waiting": attention.longest_waiting(rows, user),
         "running": up,
-        "idle_workloads": [each for each in up if each.idle_since is not None],
         "failed": attention.last_failed(rows),
-        "idle": figures.idle(frozenset({project.pk})),
+        "idle": idle,
         "spans": SPANS,
         "span": DEFAULT,
         "measures": bool(project.cluster.prometheus_url),
-        "holders": holders([project.cluster_id], user.rights.projects(view(Entity.WORKLOADS))),
+        "holders": _holders(project, user),
     }
+
+
+def _holders(project: Project, user: User) -> Holders:
+    there = [project.cluster_id]
+    return holders(there, user.rights.projects(view(Entity.WORKLOADS)), held(there), figures.away(there))
 
 
 def _gpus(project: Project) -> Bar:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 
 from django.db.models import Count, Q, QuerySet, Sum
 
@@ -19,7 +20,7 @@ SHOWN = 5
 _ZERO = Decimal(0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Row:
     """`ratio` is what is held of the quota; None where there is no quota to compare with."""
 
@@ -33,22 +34,22 @@ class Row:
     def bar(self) -> Bar:
         return bar(self.held, self.quota, self.limit)
 
-    @property
+    @cached_property
     def ratio(self) -> Decimal | None:
         return self.held / self.quota if self.quota else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Quotas:
     """All rows, the ones with the highest ratio first; those without one come last."""
 
     rows: Sequence[Row]
 
-    @property
+    @cached_property
     def highest(self) -> Sequence[Row]:
         return self.rows[:SHOWN] if len(self.rows) > 2 * SHOWN else self.rows
 
-    @property
+    @cached_property
     def lowest(self) -> Sequence[Row]:
         """Empty where `highest` has all of them."""
         compared = [row for row in self.rows if row.ratio is not None]
@@ -75,11 +76,11 @@ def of_projects(sight: Sight) -> Quotas:
 def of_departments(sight: Sight) -> Quotas:
     """Of the departments that are seen: a quota of their own, or the sum of their projects'. Three queries."""
     departments = list(sight.department_rows().order_by("name").values_list("pk", "name", "gpu_quota", "gpu_limit")[:MOST])
-    keys = [row[0] for row in departments]
-    projects = Project.objects.there().filter(department__in=keys).order_by().values_list("department_id")
+    seen = sight.department_rows()
+    projects = Project.objects.there().filter(department__in=seen).order_by().values_list("department_id")
     added = projects.annotate(quota=Sum("gpu_quota"), unlimited=Count("id", filter=Q(gpu_quota=None)))
     sums = {key: None if unlimited else quota for key, quota, unlimited in added}
-    at_work = _at_work().filter(project__department__in=keys, project__left_at=None)
+    at_work = _at_work().filter(project__department__in=seen, project__left_at=None)
     held = dict(at_work.order_by().values_list("project__department_id").annotate(Sum("gpus_allocated")))
     return _sorted(
         [Row(pk, name, held.get(pk, _ZERO), sums.get(pk, _ZERO) if own is None else own, limit) for pk, name, own, limit in departments]

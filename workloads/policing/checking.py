@@ -4,10 +4,18 @@ from collections.abc import Iterator, Sequence
 
 from workloads.policing.catalogue import CATALOGUE
 from workloads.policing.fields import Field
-from workloads.policing.kinds import DEFAULT, LEAST, LOCKED, MOST, OPTIONS, STEP, Pairs
-from workloads.policing.limits import Limits
-from workloads.policing.merging import alone
+from workloads.policing.judging import completed
+from workloads.policing.kinds import DEFAULT, LEAST, LOCKED, MOST, OPTIONS, STEP, Line, Pairs, Text
+from workloads.policing.limits import Limits, Source
+from workloads.policing.merging import Policy, alone, merge
 from workloads.policing.rules import BadRules, Rule, Wrong, read
+from workloads.specs import Architecture, Environment, Framework, Setup, Spec, problems
+
+_EXAMPLE = Spec(
+    name="x", project="x", namespace="x", queue="x", architecture=Architecture.DISTRIBUTED, framework=Framework.PYTORCH, workers=1,
+    setup=Setup(environment=Environment(image="")),
+)  # fmt: skip
+"""A submission that says as little as one can."""
 
 
 def wrong(given: object) -> Sequence[Wrong]:
@@ -36,8 +44,17 @@ def _of_rule(field: Field, rule: Rule) -> Iterator[Wrong]:
         yield from (problem(DEFAULT, f"the default {breach.text} by this very rule") for breach in breaches)
         if breaches:
             return
+    if rule.default is not None and isinstance(field.kind, Text | Line | Pairs):
+        yield from (problem(DEFAULT, f"no workload could have the default: {text}") for text in _refused(field, rule))
     if rule.locked and alone(rule, field.name) is None:
         yield problem(LOCKED, "it cannot be required and locked at nothing")
+
+
+def _refused(field: Field, rule: Rule) -> list[str]:
+    """Why a submission with this default, which is a text, would be refused: everybody's who says nothing of the field."""
+    with_it = completed(_EXAMPLE, merge([Policy(Source(0, ""), {field.name: Rule(default=rule.default)})]), said=())
+    usual = problems(_EXAMPLE)
+    return [problem.text.removesuffix(".") for problem in problems(with_it) if problem not in usual]
 
 
 def _impossible(field: Field, rule: Rule) -> tuple[str, str]:

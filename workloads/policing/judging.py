@@ -6,7 +6,7 @@ from typing import Any
 
 from workloads.policing.catalogue import CATALOGUE, COMPUTE, ENVIRONMENT
 from workloads.policing.fields import Field
-from workloads.policing.kinds import Pairs
+from workloads.policing.kinds import LOCKED, MOST, Pairs
 from workloads.policing.limits import Breach, Limits, Sources, by_words
 from workloads.policing.merging import AnyLimits, Merged
 from workloads.specs import UNCHANGED, Compute, Environment, MasterChanges, Setup, Spec
@@ -103,11 +103,20 @@ def _issues(spec: Spec, merged: Merged) -> Iterator[Issue]:
                 if (issue.text, issue.rule) not in told:
                     yield replace(issue, text=f"For the master: {_within(issue.text)}")
     workers = merged.of("workers")
-    if spec.elastic is not None and isinstance(workers, Limits) and not workers.locked:
-        label = CATALOGUE["elastic.max_workers"].label
-        for breach in workers.wrong(spec.elastic.max_workers):
-            if breach.attribute == "max":
-                yield Issue("elastic.max_workers", f"{label} {breach.text} ({by_words(breach.by)}).", "workers.max")
+    if spec.elastic is not None and isinstance(workers, Limits):
+        yield from _grown(spec.elastic.max_workers, workers)
+
+
+def _grown(most: int, workers: Limits) -> Iterator[Issue]:
+    """What is wrong with the workers that an elastic workload may grow to: no more than there may be without growing."""
+    path, label, locked = "elastic.max_workers", CATALOGUE["elastic.max_workers"].label, workers.locked
+    if locked is not None and most > (locked.value or 0):
+        told = f"must be at most {locked.value or 0:,}, at which the workers are locked"
+        yield Issue(path, f"{label} {told} ({by_words(locked.by)}).", f"workers.{LOCKED}")
+        return
+    for breach in workers.wrong(most):
+        if breach.attribute == MOST:
+            yield Issue(path, f"{label} {breach.text} ({by_words(breach.by)}).", f"workers.{MOST}")
 
 
 def _within(sentence: str) -> str:

@@ -40,6 +40,10 @@ class Holding:
     gpus: Decimal
 
 
+Held = Mapping[uuid.UUID, Sequence[Holding]]
+"""By cluster."""
+
+
 def why(workloads: Sequence[Workload], user: User) -> dict[uuid.UUID, Told]:
     """Of those that wait the reason, by id; one with too many pods for a list is left out. Names other projects only to who sees them.
 
@@ -68,7 +72,7 @@ def why(workloads: Sequence[Workload], user: User) -> dict[uuid.UUID, Told]:
     return found
 
 
-def held(clusters: Iterable[uuid.UUID]) -> Mapping[uuid.UUID, Sequence[Holding]]:
+def held(clusters: Iterable[uuid.UUID]) -> Held:
     """GPUs that projects hold on each of these clusters now. One query."""
     holding = Workload.objects.filter(cluster__in=clusters, status__in=_HOLDING, gpus_allocated__gt=0).order_by()
     grouped = holding.values("cluster_id", "project_id", "project__name", "preemptible").annotate(gpus=Sum("gpus_allocated"))

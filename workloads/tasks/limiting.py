@@ -14,7 +14,7 @@ from console.errors import Clash
 from projects import audit
 from projects.durations import words
 from projects.scopes import of_project
-from workloads import journal, limits
+from workloads import journal, limits, utilisation
 from workloads.models import Desired, Event, Workload
 from workloads.states import BY_ITSELF
 from workloads.tasks.ending import stop
@@ -49,15 +49,19 @@ def limit() -> None:
     Idle time is counted where the use of its GPUs is known, and nothing is stopped for it where it is not. May run twice or late.
     """
     now, left = timezone.now(), BATCH
-    for workloads in _limited():
-        for each in _reached(workloads, now):
+    # Where nobody has looked for a while it is unknown whether what was idle then still is.
+    use_is_seen = utilisation.latest() is not None
+    for workloads in _limited(use_is_seen):
+        for each in _reached(workloads, now, use_is_seen):
             if left and (_stop(each) if each.is_over else _warn(each, now)):
                 left -= 1
 
 
-def _limited() -> Iterator[Sequence[Workload]]:
+def _limited(use_is_seen: bool) -> Iterator[Sequence[Workload]]:
     """What is running now and has a limit that can be reached, in batches; one query each."""
-    has = Q(time_limit_seconds__isnull=False) | Q(idle_limit_seconds__isnull=False, idle_since__isnull=False)
+    has = Q(time_limit_seconds__isnull=False)
+    if use_is_seen:
+        has |= Q(idle_limit_seconds__isnull=False, idle_since__isnull=False)
     running = [status.value for status in limits.COUNTED]
     rows = Workload.objects.filter(has, status__in=running, desired=Desired.RUNNING, started_at__isnull=False, released_at=None)
     rows = rows.select_related("project").only(*_FIELDS, *_LIMITS).order_by("pk")
@@ -67,13 +71,13 @@ def _limited() -> Iterator[Sequence[Workload]]:
         found = list(rows.filter(pk__gt=found[-1].pk)[:BATCH]) if len(found) == BATCH else []
 
 
-def _reached(workloads: Sequence[Workload], now: datetime) -> list[_Reached]:
+def _reached(workloads: Sequence[Workload], now: datetime, use_is_seen: bool) -> list[_Reached]:
     """The limits of these that are at least half used, each with the exact use. Two queries."""
     at_most = {each.pk: each.ran_seconds + (now - (each.started_at or now)).total_seconds() for each in workloads}
     timed = [each for each in workloads if each.time_limit_seconds is not None and 2 * at_most[each.pk] >= each.time_limit_seconds]
     ran = limits.ran(timed, now) if timed else {}
     found = [_Reached(each, TIME, each.time_limit_seconds or 0, ran[each.pk]) for each in timed]
-    for each in workloads:
+    for each in workloads if use_is_seen else ():
         if each.idle_limit_seconds is not None and each.idle_since is not None:
             found.append(_Reached(each, IDLE, each.idle_limit_seconds, (now - limits.idle_from(each)).total_seconds()))
     near = [each for each in found if 2 * each.used >= each.whole]
@@ -105,8 +109,8 @@ def _warn(reached: _Reached, now: datetime) -> bool:
         text = (
             f"Half of the idle limit of {words(reached.whole)} has passed without use of its GPUs; it is stopped at {at}, if that goes on."
         )
-    once = reached.kind == TIME
-    return journal.warned(reached.workload.pk, HALF[reached.kind], text, attempt=reached.workload.attempt, once=once)
+    since = None if reached.kind == TIME else limits.idle_from(reached.workload)
+    return journal.warned(reached.workload.pk, HALF[reached.kind], text, attempt=reached.workload.attempt, since=since)
 
 
 def _stop(reached: _Reached) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from math import ceil
 from typing import Any
 
 from django.conf import settings
@@ -36,8 +37,10 @@ def sample() -> None:
     """Whatever samples there are -> one more of every project, unless this moment has one; workloads know since when they are idle."""
     seconds = settings.OPTIONS.sample_seconds
     at = moment(timezone.now(), seconds)
-    idle = utilisation.measured(seconds)
-    utilisation.recorded(idle, at)
+    before = utilisation.latest()
+    # All of the time since the last sample is asked for: a beat may have come late.
+    idle = utilisation.measured(seconds if before is None else max(seconds, ceil((timezone.now() - before).total_seconds())))
+    utilisation.recorded(idle, at, anew=before is None)
     held = _held()
     rows = (_row(at, pk, quota, held.get(pk, {}), idle) for pk, quota in Project.objects.there().values_list("pk", "gpu_quota"))
     Sample.objects.bulk_create(rows, batch_size=BATCH, ignore_conflicts=True)

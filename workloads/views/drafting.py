@@ -21,7 +21,9 @@ from projects.scopes import of_project
 from workloads import journal
 from workloads.forms import copying, start, templating
 from workloads.forms.copying import Assets
-from workloads.forms.filling import MOST_CARDS, Filling, Step
+from workloads.forms.filling import Filling
+from workloads.forms.offered import MOST_CARDS
+from workloads.forms.steps import Step
 from workloads.forms.template_form import typed_of
 from workloads.models import Draft, Workload
 from workloads.specs import BadSpec, from_json

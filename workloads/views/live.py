@@ -5,12 +5,12 @@ import uuid
 from collections.abc import Callable
 
 from asgiref.sync import sync_to_async
-from django.contrib.auth import SESSION_KEY, get_user
 from django.db import close_old_connections
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 
+from projects import looking
 from projects.http import Request
 from projects.models import User
 from projects.querysets import visible_projects
@@ -78,16 +78,11 @@ def _from(request: Request) -> int:
 
 
 def _still(request: Request, user: User, visible: frozenset[int] | None) -> Callable[[], bool]:
-    """Whether the session is still that of this user, and they still see these projects."""
-    store = type(request.session)
-    key = request.session.session_key
+    """Whether the session goes on and its pages are still this user's, who still sees these projects."""
+    asking = looking.asking(request)
 
     def allowed() -> bool:
-        probe = HttpRequest()
-        probe.session = store(key)
-        if SESSION_KEY not in probe.session:
-            return False
-        now = get_user(probe)
-        return isinstance(now, User) and now.pk == user.pk and now.is_active and visible_projects(now) == visible
+        now = asking()
+        return now is not None and now == user and visible_projects(now) == visible
 
     return allowed

@@ -30,8 +30,8 @@ from workloads.views import logchoice, loglines
 from workloads.views.logchoice import Choice
 
 JSON_LINES = "application/jsonl; charset=utf-8"
-STREAM_SECONDS = 60.0
-"""After so long a stream ends and the browser comes back, which asks anew whether its person may still see this."""
+STREAM_SECONDS = 30.0
+"""After so long a stream ends and the browser comes back, which asks anew whether its session goes on and may still see this."""
 HEARTBEAT = 15.0
 MOST_TAIL = 10_000
 UNSAFE = re.compile(r"[^A-Za-z0-9.-]|^\.+")

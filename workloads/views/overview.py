@@ -18,6 +18,7 @@ from workloads.overview import attention, bars, figures, holding, quotas
 from workloads.overview import project as project_page
 from workloads.overview.history import DEFAULT, SPANS, History, history
 from workloads.overview.sights import Ids, Sight
+from workloads.queries import waiting
 
 CHARTS = ("status", "projects", "departments", "holders", "waiting")
 """What there is as CSV beside the allocation over time."""
@@ -33,10 +34,11 @@ def overview(request: Request) -> HttpResponse:
     context: dict[str, Any] = {"sight": sight, "spans": SPANS, "span": chosen if chosen in SPANS else DEFAULT}
     if sight.sees_nodes:
         clusters = [each.pk for each in sight.clusters]
+        held, away = waiting.held(clusters), figures.away(clusters)
         context |= {
-            "machines": figures.machines(clusters),
+            "machines": figures.machines(clusters, held, away),
             "clusters": sight.clusters,
-            "holders": holding.holders(clusters, sight.workloads),
+            "holders": holding.holders(clusters, sight.workloads, held, away),
         }
     if sight.sees_workloads:
         context |= _at_work(request, sight)
@@ -138,7 +140,8 @@ def _table(request: Request, sight: Sight, chart: str) -> Iterator[Sequence[obje
         yield from ([row.name, row.held, row.quota, row.limit] for row in rows)
     elif chart == "holders" and sight.sees_nodes:
         yield ["Holder", "GPUs", "Of these preemptible"]
-        found = holding.holders([each.pk for each in sight.clusters], sight.workloads)
+        clusters = [each.pk for each in sight.clusters]
+        found = holding.holders(clusters, sight.workloads, waiting.held(clusters), figures.away(clusters))
         yield from ([row.name, row.gpus, row.preemptible] for row in found.rows)
     elif chart == "waiting" and sight.sees_workloads:
         yield ["Workload", "Project", "Status", "Since (UTC)", "Requested GPUs", "Why"]

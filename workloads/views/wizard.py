@@ -20,9 +20,10 @@ from projects.http import Request
 from projects.models import Project
 from projects.permissions import Entity, Permission, Verb
 from workloads import actions, blueprint, fit
-from workloads.forms.filling import Filling, Step, step_of, with_special
+from workloads.forms.filling import Filling, with_special
 from workloads.forms.inwords import compute_in_words, configuration_in_words, in_words, volume_in_words
 from workloads.forms.pods import PodForm
+from workloads.forms.steps import Step, step_of
 from workloads.forms.templating import APPLIED, MAKING
 from workloads.manifests import CannotBuild, as_rest, as_yaml, refusals, rest_path, target
 from workloads.models import Draft

@@ -23,8 +23,9 @@ from projects.http import Request
 from projects.permissions import Permission, Verb
 from projects.scopes import TENANT, of_cluster, of_department, of_project
 from workloads.forms import setup as setup_step
-from workloads.forms.filling import Filling, Step
+from workloads.forms.filling import Filling
 from workloads.forms.sources import CHOSEN
+from workloads.forms.steps import Step
 from workloads.models import Draft
 
 KINDS: Mapping[str, Kind] = {kind.key: kind for kind in (ENVIRONMENT, COMPUTE, DATA_SOURCE)}

@@ -21,7 +21,8 @@ from projects.http import Request
 from projects.permissions import Entity, Verb
 from projects.scopes import of_project
 from workloads.forms import template_words
-from workloads.forms.filling import Filling, Step
+from workloads.forms.filling import Filling
+from workloads.forms.steps import Step
 from workloads.forms.template_form import SavedTemplateForm, typed_template
 from workloads.forms.templating import MAKING
 from workloads.models import Draft

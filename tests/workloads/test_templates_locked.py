@@ -1,0 +1,91 @@
+"""What a template locks stays as it is there, whatever is sent."""
+
+import re
+
+import pytest
+
+from environments import actions as assets
+from environments.models import Template
+from tests.cast import Cast
+from tests.workloads.templated import saved, the_spec, used
+from tests.workloads.wizarding import Walk, form_of
+from workloads.forms import locks
+from workloads.forms.setup import SetupForm
+from workloads.models import Workload
+from workloads.specs import Configuration
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_locked_field_is_shown_as_such_and_is_not_sent(cast: Cast) -> None:
+    walk = used(cast, saved(cast, "image", "environment_choice", "variables", **{"variables-0-name": "A", "variables-0-value": "1"}))
+    assert walk.text.count("Set by the template mine.") == 3
+    assert re.search(r'name="image"[^>]* disabled', walk.text)
+    assert "disabled" in walk.text.split('data-rows="variables"')[1].split(">")[0]
+    assert not {"image", "environment_choice", "variables-0-name"} & form_of(walk.page).keys()
+
+
+@pytest.mark.parametrize(
+    ("locked", "tampered"),
+    [
+        ("image", {"image": "evil/image"}),
+        ("environment_choice", {"environment_choice": "custom"}),
+        ("compute_choice", {"compute_choice": "custom", "gpu_devices": "8", "gpu_share": "whole", "cpu_request": "64"}),
+        ("workers", {"workers": "100"}),
+        ("variables", {"variables-0-name": "B", "variables-0-value": "2"}),
+        ("section:environment", {"command": "sh -c 'evil'", "security": "x", "host_network": "on"}),
+        ("volumes", {"volumes-0-kind": "hostPath", "volumes-0-source": "/", "volumes-0-path": "/host"}),
+        ("priority", {"priority": "very-high"}),
+        ("preemptibility", {"preemptibility": "non-preemptible"}),
+    ],
+)
+def test_a_tampered_request_takes_the_templates_value(cast: Cast, locked: str, tampered: dict[str, str]) -> None:
+    template = saved(cast, locked)
+    untouched = the_spec(used(cast, template))
+    Workload.objects.all().delete()
+    walk = used(cast, template)
+    walk.client.post(f"{walk.page.request['PATH_INFO']}/typed", tampered | {"at": "1"})
+    assert the_spec(walk.send(**tampered)) == untouched
+
+
+def test_the_configuration_can_be_locked(cast: Cast) -> None:
+    walk = Walk(cast, "alice").started(configuration="workers-only", project=str(cast.team_a.pk)).set_up()
+    given = {"name": "mine", "scope": "tenant", "locked": ["configuration"]}
+    walk.client.post(f"/workloads/new/{walk.draft.pk}/template", given)
+    again = used(cast, Template.objects.get())
+    again.see("start").send(configuration="workers-and-master")
+    assert the_spec(again).configuration is Configuration.WORKERS_ONLY
+
+
+@pytest.mark.parametrize("locked", ["image", "master"])
+def test_what_is_locked_is_so_for_the_master(cast: Cast, locked: str) -> None:
+    walk = used(cast, saved(cast, locked)).send()
+    assert walk.step == "master"
+    assert "Set by the template mine." in walk.text
+    spec = the_spec(walk.send(differs=["image"], image="evil/image"))
+    assert spec.master_setup.environment.image == "team/mine:1"
+
+
+def test_an_older_draft_keeps_the_template_that_it_was_filled_in_with(cast: Cast) -> None:
+    template = saved(cast, "image")
+    walk = used(cast, template)
+    form = template.form | {"setup": template.form["setup"] | {"image": ["team/newer:2"]}}
+    assets.change(template, {"form": form}, scope=template.scope, by=cast.alice)
+    assert the_spec(walk).setup.environment.image == "team/mine:1"
+    assert Workload.objects.get().assets.get(kind="template").version == 1
+
+
+def test_deleting_a_template_takes_nothing_from_who_started_from_it(cast: Cast) -> None:
+    template = saved(cast)
+    walk = used(cast, template)
+    assets.remove(template, cast.alice)
+    walk = walk.send()
+    assert walk.step == "start"
+    assert walk.send(template="scratch").step == "setup"
+    assert 'value="team/mine:1"' in walk.text
+
+
+def test_every_field_of_the_setup_can_be_locked() -> None:
+    """What a person can type, an administrator can decide."""
+    held = {name for lock in locks.LOCKS.values() for name in lock.typed}
+    assert set(SetupForm.base_fields) - held == set()

@@ -1,0 +1,42 @@
+"""The steps of the wizard, and where each shows a field of a Spec."""
+
+from enum import StrEnum
+
+
+class Step(StrEnum):
+    START = "start"
+    SETUP = "setup"
+    MASTER = "master"
+    REVIEW = "review"
+
+    @property
+    def label(self) -> str:
+        return {"start": "Start", "setup": "Workload setup", "master": "Master", "review": "Review"}[self.value]
+
+
+_PLACES = {
+    "elastic": "min_workers",
+    "elastic.min_workers": "min_workers",
+    "elastic.max_workers": "max_workers",
+    "elastic.max_restarts": "max_restarts",
+    "mpi": "slots",
+    "mpi.slots": "slots",
+    "mpi.launcher": "launcher",
+    "mpi.ssh_path": "ssh_path",
+    "namespace": "project",
+    "queue": "project",
+}
+"""Where the forms show a field of a Spec under another name."""
+_START = ("name", "project", "namespace", "queue", "architecture", "framework", "configuration")
+
+
+def step_of(field: str) -> Step:
+    """The step that shows a field of a Spec, as `problems` names it."""
+    if field.partition(".")[0] == "master":
+        return Step.MASTER
+    return Step.START if field in _START else Step.SETUP
+
+
+def place_of(field: str) -> str:
+    """What the forms of the wizard call a field of a Spec."""
+    return _PLACES.get(field, field).removeprefix("setup.").removeprefix("lifecycle.")
