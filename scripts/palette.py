@@ -79,7 +79,8 @@ def _sub(row: bytearray, above: bytearray, step: int) -> None:
 
 
 def _up(row: bytearray, above: bytearray, step: int) -> None:
-    row[:] = bytes((mine + upper) & 255 for mine, upper in zip(row, above, strict=True))
+    # Most rows of a page are as the one above.
+    row[:] = bytes((mine + upper) & 255 for mine, upper in zip(row, above, strict=True)) if any(row) else above
 
 
 def _average(row: bytearray, above: bytearray, step: int) -> None:
@@ -89,11 +90,15 @@ def _average(row: bytearray, above: bytearray, step: int) -> None:
 
 
 def _paeth(row: bytearray, above: bytearray, step: int) -> None:
+    if not any(row):
+        row[:] = above
+        return
     for at in range(len(row)):
         left, corner = (row[at - step], above[at - step]) if at >= step else (0, 0)
         upper = above[at]
-        guess = left + upper - corner
-        row[at] = (row[at] + min((left, upper, corner), key=lambda each: abs(guess - each))) & 255
+        to_left, to_upper, to_corner = abs(upper - corner), abs(left - corner), abs(left + upper - corner - corner)
+        guess = left if to_left <= to_upper and to_left <= to_corner else upper if to_upper <= to_corner else corner
+        row[at] = (row[at] + guess) & 255
 
 
 _UNFILTER = (_none, _sub, _up, _average, _paeth)
@@ -104,7 +109,8 @@ def _colours(row: bytes, channels: int) -> list[Rgb]:
 
 
 def _distance(one: Rgb, other: Rgb) -> int:
-    return sum((mine - theirs) ** 2 for mine, theirs in zip(one, other, strict=True))
+    red, green, blue = one[0] - other[0], one[1] - other[1], one[2] - other[2]
+    return red * red + green * green + blue * blue
 
 
 def _chunk(kind: bytes, body: bytes) -> bytes:

@@ -78,6 +78,19 @@ def log_lines(page: Page) -> None:
     page.locator(".lg-line").first.wait_for()
 
 
+def as_bob(page: Page) -> None:
+    """Of the page that is opened, what Bob gets. Whatever comes next is seen with his eyes, too."""
+    address = page.url
+    page.locator("tr", has_text="bob").get_by_role("button").click()
+    page.get_by_role("menuitem", name="Look as bob").click()
+    page.get_by_role("button", name="Look as yourself again").wait_for()
+    page.goto(address)
+
+
+def chart(page: Page) -> None:
+    page.locator(".ch-legend__item").first.wait_for()
+
+
 @dataclass(frozen=True)
 class Shot:
     name: str
@@ -89,19 +102,19 @@ class Shot:
 
 SHOTS = (
     Shot("sign-in", "/sign-in"),
+    Shot("overview", "/overview", chart, main=True),
     Shot("workloads", "/workloads", main=True),
     Shot("workloads-pods", "/workloads", pods, main=True),
     Shot("workloads-drawer", "/workloads", drawer),
     Shot("workloads-new", "/workloads", menu),
     Shot("workloads-deleted", "/workloads?deleted=1"),
-    Shot("workloads-none", "/workloads?q=nothing"),
     Shot("workload-running", "/workloads/{running}"),
     Shot("workload-waits", "/workloads/{pending}"),
-    Shot("workload-failed", "/workloads/{failed}", main=True),
+    Shot("workload-failed", "/workloads/{failed}"),
     Shot("workload-delete", "/workloads/{failed}", question),
     Shot("workload-logs", "/workloads/{running}/logs", log_lines, main=True),
     Shot("workload-definition", "/workloads/{running}/details"),
-    Shot("wizard-start", "/workloads/new/{draft}/start", main=True),
+    Shot("wizard-start", "/workloads/new/{draft}/start"),
     Shot("wizard-setup", "/workloads/new/{draft}/setup"),
     Shot("wizard-environment", "/workloads/new/{draft}/setup", new_environment),
     Shot("wizard-master", "/workloads/new/{draft}/master"),
@@ -111,20 +124,33 @@ SHOTS = (
     Shot("environment-new", "/environments/new"),
     Shot("compute-resources", "/compute-resources"),
     Shot("compute-resource-new", "/compute-resources/new"),
+    Shot("data-source-new", "/data-sources/new/git"),
+    Shot("credentials", "/credentials"),
+    Shot("templates", "/templates"),
+    Shot("template", "/templates/{template}"),
+    Shot("policy-new", "/policies/new"),
+    Shot("policies-effective", "/policies/effective?project={project}"),
     Shot("projects", "/projects"),
-    Shot("project", "/projects/{project}", main=True),
+    Shot("project", "/projects/{project}", chart, main=True),
     Shot("project-new", "/projects/new"),
+    Shot("department", "/departments/{department}"),
+    Shot("node-pool", "/node-pools/{pool}"),
     Shot("clusters", "/clusters"),
-    Shot("cluster", "/clusters/{cluster}", main=True),
+    Shot("cluster", "/clusters/{cluster}"),
     Shot("cluster-missing", "/clusters/{missing}"),
     Shot("cluster-new", "/clusters/new"),
-    Shot("cluster-remove", "/clusters/{cluster}/remove"),
     Shot("node", "/clusters/{cluster}/nodes/gpu-node-0"),
     Shot("users", "/users"),
-    Shot("user-new", "/users/new"),
+    Shot("access-rules", "/access-rules"),
+    Shot("roles", "/roles"),
+    Shot("service-accounts", "/service-accounts"),
+    Shot("audit", "/audit"),
+    Shot("settings", "/settings"),
     Shot("account", "/account"),
+    Shot("second-factor", "/account/second-factor"),
     Shot("single-trust", "/help/single-trust"),
     Shot("not-there", "/nowhere"),
+    Shot("looking-as", "/users", as_bob),
 )
 
 

@@ -90,9 +90,16 @@ class _Day:
         )
         origin = {"url": "https://s3.example.com", "bucket": "imagenet", "below": "train"}
         source = DataSource.objects.create(name="imagenet", kind="s3", origin=origin, path="/data", credential=key, **here)
-        form = {"setup": {"environment_choice": [str(made[0].pk)], "compute_choice": [str(made[1].pk)]}}
-        template = actions.create(Template, {"name": "vit-base", "form": form}, scope=of_project(self.a), by=self.people["alice"])
-        policy = Policy.objects.create(name="no-more-than-eight", **here)
+        start = {"architecture": ["Distributed"], "framework": ["PyTorch"], "configuration": ["workers-and-master"]}
+        form = {"start": start, "setup": {"environment_choice": [str(made[0].pk)], "compute_choice": [str(made[1].pk)]}}
+        about = {"name": "vit-base", "description": "ViT on ImageNet, eight GPUs", "framework": "PyTorch", "locked": ["environment_choice"]}
+        template = actions.create(Template, about | {"form": form}, scope=of_project(self.a), by=self.people["alice"])
+        rules = {
+            "workers": {"max": 8},
+            "gpus.devices": {"max": 8},
+            "image": {"options": ["registry.example.com/*", "muster/*"]},
+        }
+        policy = Policy.objects.create(name="no-more-than-eight", description="Nobody takes more than a node", rules=rules, **here)
         return {"source": source.pk, "credential": key.pk, "template": template.pk, "policy": policy.pk}
 
     def _access(self) -> CustomRole:
@@ -114,7 +121,7 @@ class _Day:
         builtin.ensure()
         Node.objects.all().delete()
         for number in range(4):
-            self._node(f"gpu-node-{number}", gpus=8, used=(8, 6, 7, 0)[number])
+            self._node(f"gpu-node-{number}", gpus=8, used=(8, 8, 7, 0)[number])
         self._node("cpu-node-0", gpus=0, used=0)
         Node.objects.filter(name="gpu-node-3").update(is_ready=False, trouble="Kubelet stopped posting node status.")
         for name in ("carla", "deniz"):
@@ -291,12 +298,13 @@ class _Day:
         """A registry, what projects hold, and one that is being removed; given back is one in which nothing runs."""
         a_registry(self.a, address="registry.example.com:5000", username="robot-research", password="x")
         Project.objects.filter(pk=self.a.pk).update(
-            allocated={"gpu": "8", "cpu": "48", "memory": str(480 * GIB)},
+            allocated={"gpu": "10", "cpu": "48", "memory": str(480 * GIB)},
             gpu_limit=Decimal(24),
             cpu_quota=Decimal(256),
             cpu_limit=Decimal(512),
             memory_quota=900 * GIB,
         )
+        Project.objects.filter(pk=self.b.pk).update(allocated={"gpu": "13", "cpu": "120", "memory": str(960 * GIB)})
         made = {"department": self.a.department, "cluster": self.cluster, "synced_at": self._ago(4000)}
         gone = Project.objects.create(name="speech-2024", namespace="muster-speech-2024", queue="speech-2024", **made)
         told = "2 of its workloads are still being deleted."

@@ -15,7 +15,7 @@ from tests.cast import NOWHERE
 
 ABSENT = ("kubeflow.org", "trainer.kubeflow.org", "scheduling.run.ai", "metrics.k8s.io")
 """Groups of which the cluster that misses much has two kinds only."""
-TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "PreferNoSchedule"}
 
 
 def clusters(first: Cluster, now: datetime) -> dict[str, object]:

@@ -151,6 +151,9 @@ window.muster = (() => {
     const nav = document.getElementById("nav");
     const shade = document.getElementById("nav-shade");
     if (!button || !nav) return;
+    // On a low screen the navigation scrolls: where one is has to be in sight.
+    const here = nav.querySelector("[aria-current]");
+    if (here && here.offsetTop + here.offsetHeight > nav.clientHeight) nav.scrollTop = nav.scrollHeight;
     const show = (open) => {
       nav.classList.toggle("mu-nav--open", open);
       button.setAttribute("aria-expanded", String(open));

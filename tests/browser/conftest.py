@@ -25,6 +25,11 @@ LIMIT = 30_000
 ANSWERED = ("Failed to load resource: the server responded with a status of 4", "Response Status Error Code 4")
 HTMX = "/static/django_htmx/"
 
+TIGHT = """[...document.querySelectorAll('main .pf-v6-c-button')]
+  .filter((each) => each.checkVisibility() && each.clientWidth > 1 && each.scrollWidth > each.clientWidth)
+  .map((each) => each.textContent.trim())"""
+"""The buttons of a page whose words stand out of them; those for screen readers alone are one pixel wide."""
+
 CAST = """
 from tests.cast import make_cast
 from clusters.models import Node
@@ -196,3 +201,4 @@ def fits(page: Page) -> None:
         page.set_viewport_size({"width": width, "height": 900})
         over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert over <= 0, f"{page.url} is {over} px too wide at {width} px"
+        assert page.evaluate(TIGHT) == [], f"{page.url} has buttons that are too small for their words at {width} px"

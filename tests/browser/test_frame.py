@@ -57,6 +57,40 @@ def test_a_menu_is_walked_with_the_arrow_keys_and_gives_the_focus_back(sign_in: 
     expect(button).to_have_attribute("aria-expanded", "false")
 
 
+def test_the_navigation_of_an_administrator_fits_a_laptop(sign_in: SignIn) -> None:
+    page = sign_in("alice")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert page.evaluate("nav.scrollHeight - nav.clientHeight") <= 0
+
+
+def test_on_a_low_screen_the_navigation_shows_where_one_is(sign_in: SignIn) -> None:
+    page = sign_in("alice")
+    page.set_viewport_size({"width": 1280, "height": 480})
+    page.goto("/settings")
+    expect(page.get_by_role("link", name="Settings", exact=True)).to_be_in_viewport(ratio=1)
+    page.goto("/projects")
+    expect(page.get_by_role("link", name="Projects", exact=True)).to_be_in_viewport(ratio=1)
+
+
+def test_whose_row_it_is_and_what_can_be_done_stay_in_sight(sign_in: SignIn) -> None:
+    page = sign_in("alice")
+    page.set_viewport_size({"width": 601, "height": 800})
+    page.goto("/users")
+    row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="bob"))
+    expect(row.get_by_role("button")).to_be_in_viewport(ratio=1)
+    page.get_by_role("region", name="Users").evaluate("each => { each.scrollLeft = each.scrollWidth }")
+    expect(row.get_by_role("rowheader")).to_be_in_viewport(ratio=1)
+
+
+def test_on_a_phone_a_search_is_as_wide_as_the_page(sign_in: SignIn) -> None:
+    page = sign_in("alice")
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto("/audit")
+    box = page.get_by_placeholder("Search by subject, name or id").bounding_box()
+    assert box is not None
+    assert box["width"] > 280
+
+
 def test_a_theme_is_chosen_kept_and_there_from_the_first_paint(sign_in: SignIn) -> None:
     page = sign_in("alice")
     page.get_by_role("button", name="alice").click()
