@@ -1,5 +1,6 @@
 """`/api/v1/node-pools`: the node pools of the clusters that one sees; making, changing and deleting them, as on the pages."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import Http404
@@ -14,7 +15,8 @@ from clusters.pool_counts import Counted
 from console.errors import Invalid
 from projects import access
 from projects.api import filtering, quotas, schemas
-from projects.api.base import ApiView, Asked, listed
+from projects.api.base import ApiView, Asked
+from projects.api.bodies import TENANT_ID
 from projects.api.schemas import ID, MOMENT, NUMBER, TEXT, WHOLE, obj, said, words
 from projects.models import User
 from projects.permissions import Entity, Verb
@@ -28,7 +30,11 @@ FIELDS = {
 }
 PLACES = {"cluster": "clusterId", "label_key": "labelKey", "label_value": "labelValue"}
 KNOWN = ("name", "clusterId", "description", "labelKey", "labelValue", "version")
-_KNOWN = (*KNOWN, "nodes", "gpus")
+_KNOWN = (*KNOWN, "nodes", "gpus", "clusterName", "tenantId", "isDefault")
+_FIXED: Mapping[str, quotas.Fixed] = {
+    "overProvisioningRatio": ((1,), "Muster gives a device to as many as it has room for. Leave it out."),
+    "placementStrategy": (({}, {"gpu": "bin-pack", "cpu": "bin-pack"}), "the scheduler's own settings say how it places. Leave it out."),
+}
 ASKED = obj(
     ["name", "clusterId", "labelKey", "labelValue"],
     name=said(TEXT, "It stays: workloads name it."),
@@ -42,7 +48,10 @@ POOL = obj(
     ["id", "name", "clusterId"],
     id=TEXT,
     name=TEXT,
+    tenantId=WHOLE,
     clusterId=ID,
+    clusterName=TEXT,
+    isDefault=schemas.FLAG,
     description=TEXT,
     labelKey=TEXT,
     labelValue=TEXT,
@@ -66,12 +75,9 @@ class NodePoolsView(ApiView):
     def get(self, request: Request) -> Response:
         asked = Asked(request)
         visible = NodePool.objects.visible_to(self.user)
-        rows = filtering.narrowed(visible, asked, FIELDS)
-        if search := asked.text("search"):
-            rows = rows.filter(name__icontains=search)
-        found, following = asked.page(filtering.ordered(rows, asked, FIELDS, ("name", "pk")))
+        rows = filtering.matching(visible.select_related("cluster").defer("cluster__kubeconfig"), asked, FIELDS)
         counted = Counted(visible)
-        return Response(listed("nodepools", [shown(each, counted) for each in found], following))
+        return Response(filtering.paged(rows, asked, FIELDS, ("name", "pk"), name="nodepools", shown=lambda each: shown(each, counted)))
 
     @extend_schema(
         operation_id="create_node_pool",
@@ -85,6 +91,18 @@ class NodePoolsView(ApiView):
         form = NewNodePoolForm(_typed(request.data), user=self.user)
         quotas.valid(form, PLACES)
         return Response(_one(self.user, node_pools.create(form, self.user).pk), status=201)
+
+
+class NodePoolsCountView(ApiView):
+    @extend_schema(
+        operation_id="count_node_pools",
+        description="How many node pools you may see, of what the list's filterBy and search ask for.",
+        parameters=schemas.filters(FIELDS),
+        responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401),
+        tags=["organisation"],
+    )
+    def get(self, request: Request) -> Response:
+        return Response({"count": filtering.matching(NodePool.objects.visible_to(self.user), Asked(request), FIELDS).count()})
 
 
 class NodePoolView(ApiView):
@@ -105,15 +123,29 @@ class NodePoolView(ApiView):
         tags=["organisation"],
     )
     def patch(self, request: Request, pk: int) -> Response:
+        return self._changed(request, pk, whole=False)
+
+    @extend_schema(
+        operation_id="replace_node_pool",
+        description="Another label and description; a description that is not given is empty. Name and cluster stay.",
+        request=schemas.content(CHANGED),
+        responses={200: schemas.answer(POOL)} | schemas.errors(400, 401, 403, 404, 409),
+        tags=["organisation"],
+    )
+    def put(self, request: Request, pk: int) -> Response:
+        return self._changed(request, pk, whole=True)
+
+    def _changed(self, request: Request, pk: int, *, whole: bool) -> Response:
         found = _found(self.user, pk)
         access.require(self.user, Verb.EDIT, Entity.NODE_POOLS, of_cluster(found.cluster_id))
-        body = quotas.mapping(request.data, _KNOWN)
+        body = quotas.mapping(request.data, _KNOWN, _FIXED)
         typed = _typed(body)
         for name, now in (("name", found.name), ("cluster", str(found.cluster_id))):
             if typed.get(name, now) != now:
                 place = PLACES.get(name, name)
                 raise Invalid([(place, f"{place} stays: workloads and projects name the pool. Make another one.")])
-        form = NodePoolForm(NodePoolForm.values(found) | typed, row=found)
+        kept = NodePoolForm.values(found) | ({"description": ""} if whole else {})
+        form = NodePoolForm(kept | typed, row=found)
         quotas.valid(form, PLACES)
         node_pools.change(found, form, self.user, quotas.version(body))
         return Response(_one(self.user, pk))
@@ -136,7 +168,10 @@ def shown(pool: NodePool, counted: Counted) -> dict[str, Any]:
     return {
         "id": str(pool.pk),
         "name": pool.name,
+        "tenantId": TENANT_ID,
         "clusterId": str(pool.cluster_id),
+        "clusterName": pool.cluster.name,
+        "isDefault": False,
         "description": pool.description,
         "labelKey": pool.label_key,
         "labelValue": pool.label_value,
@@ -155,9 +190,9 @@ def _one(user: User, pk: int) -> dict[str, Any]:
 
 def _typed(data: Any) -> dict[str, str]:
     """What a body says as it would be typed. Raises Invalid."""
-    body = quotas.mapping(data, _KNOWN)
+    body = quotas.mapping(data, _KNOWN, _FIXED)
     places = {place: name for name, place in PLACES.items()}
-    return {places.get(name, name): quotas.text(body, name) for name in KNOWN if name in body and name != "version"}
+    return {places.get(name, name): quotas.text(body, name) for name in KNOWN if name != "version" and body.get(name) is not None}
 
 
 def _found(user: User, pk: int) -> NodePool:

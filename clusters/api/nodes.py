@@ -36,9 +36,7 @@ class NodesView(ApiView):
         asked = Asked(request)
         nodes = Node.objects.filter(cluster__in=Cluster.objects.visible_to(self.user)).select_related("cluster")
         nodes = nodes.defer("cluster__kubeconfig", "cluster__permissions", "cluster__capabilities", "conditions")
-        nodes = filtering.narrowed(nodes, asked, FIELDS)
-        if search := asked.text("search"):
-            nodes = nodes.filter(name__icontains=search)
+        nodes = filtering.matching(nodes, asked, FIELDS)
         found, following = asked.page(filtering.ordered(nodes, asked, FIELDS, ("cluster__name", "name", "pk")))
         by_cluster: dict[UUID, list[Node]] = defaultdict(list)
         for node in found:
@@ -46,6 +44,19 @@ class NodesView(ApiView):
         pools = {cluster_id: pool_names(cluster_id) for cluster_id in by_cluster}
         rows = {row.node.pk: row for cluster_id, some in by_cluster.items() for row in node_rows(some, cluster_id)}
         return Response(listed("nodes", [_shown(rows[node.pk], pools[node.cluster_id](node)) for node in found], following))
+
+
+class NodesCountView(ApiView):
+    @extend_schema(
+        operation_id="count_nodes",
+        description="How many nodes you may see, of what the list's filterBy and search ask for.",
+        parameters=schemas.filters(FIELDS),
+        responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401),
+        tags=["organisation"],
+    )
+    def get(self, request: Request) -> Response:
+        nodes = Node.objects.filter(cluster__in=Cluster.objects.visible_to(self.user))
+        return Response({"count": filtering.matching(nodes, Asked(request), FIELDS).count()})
 
 
 def _shown(row: NodeRow, pools: Sequence[str]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ PLACES = quotas.PLACES | {
     "default_preemptibility": "defaultPreemptibility",
 }
 KNOWN = quotas.OF_BOTH | {"departmentId", "parentId", "departmentName", "clusterId", "requestedNamespace", "namespace"}
-KNOWN |= {"nodePools", "defaultPreemptibility"}
+KNOWN |= {"nodePools", "defaultNodePools", "defaultPreemptibility"}
 ASKED = obj(
     ["name", "clusterId"],
     name=TEXT,
@@ -42,12 +42,16 @@ ASKED = obj(
     requestedNamespace=said(TEXT, "One that is there and is to be adopted."),
     resources=quotas.RESOURCES,
     schedulingRules=quotas.SCHEDULING_RULES,
-    nodePools=array(TEXT),
+    nodePools=said(array(TEXT), "Or defaultNodePools. None, and default alone, is all of the cluster's."),
+    defaultNodePools=array(TEXT),
     defaultPreemptibility=words("preemptible", "non-preemptible"),
     version=quotas.VERSION,
 )
 CHANGED = ASKED | {"required": []}
-QUOTA = obj(resources=quotas.RESOURCES, version=quotas.VERSION)
+FIXED: Mapping[str, quotas.Fixed] = {
+    "nodeTypes": quotas.NO_NODE_TYPES,
+    "enforceRunaiScheduler": ((True,), "a project's pods always go to the scheduler that its cluster has for quotas. Leave it out."),
+}
 
 
 class ProjectsView(projects.ProjectsView):
@@ -60,22 +64,11 @@ class ProjectsView(projects.ProjectsView):
     )
     def post(self, request: Request) -> Response:
         access.anywhere(self.user, Verb.CREATE, Entity.PROJECTS)
-        body = quotas.mapping(request.data, KNOWN)
+        body = quotas.mapping(request.data, KNOWN, FIXED)
         given = {"gpu_quota": "0", "cluster": quotas.text(body, "clusterId"), "namespace": quotas.text(body, "requestedNamespace")}
         form = ProjectForm(given | _typed(self.user, body, given["cluster"]), user=self.user)
         quotas.valid(form, PLACES)
         return Response(shown(_found(self.user, making.saved(form).pk)), status=201)
-
-
-class ProjectsCountView(ApiView):
-    @extend_schema(
-        operation_id="count_projects",
-        description="How many projects you may see.",
-        responses={200: schemas.answer(quotas.COUNT)} | schemas.errors(401),
-        tags=["organisation"],
-    )
-    def get(self, request: Request) -> Response:
-        return Response({"count": Project.objects.visible_to(self.user).count()})
 
 
 class ProjectView(ApiView):
@@ -111,7 +104,7 @@ class ProjectView(ApiView):
 
     def _changed(self, request: Request, pk: int, *, whole: bool) -> Response:
         found = changeable(self.user, pk)
-        body = quotas.mapping(request.data, KNOWN)
+        body = quotas.mapping(request.data, KNOWN, FIXED)
         _stays(found, body)
         kept: dict[str, Any] = {"department": found.department.name, "gpu_quota": "0"} if whole else QuotaForm.values(found)
         return changed(self.user, found, kept | _typed(self.user, body, str(found.cluster_id), found), quotas.version(body))
@@ -132,29 +125,29 @@ class ProjectView(ApiView):
 class ProjectResourcesView(ApiView):
     @extend_schema(
         operation_id="change_project_resources",
-        description="Another quota; the rest stays.",
-        request=schemas.content(QUOTA),
+        description="Another quota, as far as the body says one; the rest stays.",
+        request=schemas.content(quotas.CHANGED_RESOURCES),
         responses={200: schemas.answer(schemas.PROJECT)} | schemas.errors(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def patch(self, request: Request, pk: int) -> Response:
-        return self._changed(request, pk)
+        found = changeable(self.user, pk)
+        return self._changed(request, found, QuotaForm.values(found))
 
     @extend_schema(
         operation_id="replace_project_resources",
-        description="Another quota; the rest stays.",
-        request=schemas.content(QUOTA),
+        description="Another quota: what is not given of it is without limit, GPUs are none. The rest stays.",
+        request=schemas.content(quotas.CHANGED_RESOURCES),
         responses={200: schemas.answer(schemas.PROJECT)} | schemas.errors(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def put(self, request: Request, pk: int) -> Response:
-        return self._changed(request, pk)
-
-    def _changed(self, request: Request, pk: int) -> Response:
         found = changeable(self.user, pk)
-        # Clients send the bare list, too.
-        body = {"resources": request.data} if isinstance(request.data, list) else quotas.mapping(request.data, ("resources", "version"))
-        return changed(self.user, found, QuotaForm.values(found) | quotas.typed(body), quotas.version(body))
+        return self._changed(request, found, quotas.without_quota(QuotaForm.values(found)) | {"gpu_quota": "0"})
+
+    def _changed(self, request: Request, found: Project, kept: Mapping[str, Any]) -> Response:
+        body = quotas.resources_only(request.data)
+        return changed(self.user, found, {**kept, **quotas.typed(body)}, quotas.version(body))
 
 
 def changeable(user: User, pk: int) -> Project:
@@ -176,7 +169,7 @@ def _stays(project: Project, body: Mapping[str, Any]) -> None:
     """Raises Invalid for what cannot be changed of a project."""
     now = {"name": project.name, "clusterId": str(project.cluster_id), "namespace": project.namespace}
     now["requestedNamespace"] = project.namespace
-    if wrong := [name for name, value in now.items() if name in body and body[name] != value]:
+    if wrong := [name for name, value in now.items() if body.get(name) not in (None, value)]:
         raise Invalid([(name, f"{name} stays: objects in the cluster are named after it. Make another project.") for name in wrong])
 
 
@@ -184,11 +177,13 @@ def _typed(user: User, body: Mapping[str, Any], cluster: str, row: Project | Non
     """What a body says, and nothing else, as it would be typed. Raises Invalid."""
     found = quotas.typed(body)
     for name in ("departmentId", "parentId"):
-        if name in body:
+        if body.get(name) is not None:
             found["department"] = _department(user, quotas.text(body, name), name, row)
-    if "nodePools" in body:
-        found["node_pools"] = _pools(body["nodePools"], cluster)
-    if "defaultPreemptibility" in body:
+    for name in ("defaultNodePools", "nodePools"):
+        if body.get(name) is not None:
+            # What clients send that know of no pools asks for nothing, as in a workload.
+            found["node_pools"] = [] if body[name] == ["default"] else _pools(body[name], cluster, name)
+    if body.get("defaultPreemptibility") is not None:
         found["default_preemptibility"] = quotas.text(body, "defaultPreemptibility")
     return found
 
@@ -201,16 +196,16 @@ def _department(user: User, text: str, field: str, row: Project | None) -> str:
     return str(name)
 
 
-def _pools(given: Any, cluster: str) -> list[str]:
+def _pools(given: Any, cluster: str, field: str) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        raise Invalid([("nodePools", "nodePools must be a list of names.")])
+        raise Invalid([(field, f"{field} must be a list of names.")])
     try:
         there = dict(NodePool.objects.filter(cluster=UUID(cluster)).values_list("name", "pk"))
     except ValueError:
         there = {}
     if strange := [name for name in given if name not in there]:
         known = f"There are {', '.join(sorted(there)[:20])}." if there else "It has none."
-        raise Invalid([("nodePools", f"The cluster has no node pool {strange[0][:40]}. {known}")])
+        raise Invalid([(field, f"The cluster has no node pool {strange[0][:40]}. {known}")])
     return [str(there[name]) for name in given]
 
 

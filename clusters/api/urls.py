@@ -3,9 +3,9 @@
 from django.urls import path
 
 from clusters.api.clusters import ClustersView, ClusterTestView, ClusterView, ConnectionTestView
-from clusters.api.node_pools import NodePoolsView, NodePoolView
-from clusters.api.nodes import NodesView
-from clusters.api.projects import ProjectResourcesView, ProjectsCountView, ProjectsView, ProjectView
+from clusters.api.node_pools import NodePoolsCountView, NodePoolsView, NodePoolView
+from clusters.api.nodes import NodesCountView, NodesView
+from clusters.api.projects import ProjectResourcesView, ProjectsView, ProjectView
 
 urlpatterns = [
     path("clusters", ClustersView.as_view(), name="api-clusters"),
@@ -13,10 +13,11 @@ urlpatterns = [
     path("clusters/<uuid:pk>", ClusterView.as_view(), name="api-cluster"),
     path("clusters/<uuid:pk>/test", ClusterTestView.as_view(), name="api-cluster-test"),
     path("org-unit/projects", ProjectsView.as_view(), name="api-projects"),
-    path("org-unit/projects/count", ProjectsCountView.as_view(), name="api-projects-count"),
     path("org-unit/projects/<int:pk>", ProjectView.as_view(), name="api-project"),
     path("org-unit/projects/<int:pk>/resources", ProjectResourcesView.as_view(), name="api-project-resources"),
     path("node-pools", NodePoolsView.as_view(), name="api-node-pools"),
+    path("node-pools/count", NodePoolsCountView.as_view(), name="api-node-pools-count"),
     path("node-pools/<int:pk>", NodePoolView.as_view(), name="api-node-pool"),
+    path("nodes/count", NodesCountView.as_view(), name="api-nodes-count"),
     path("nodes", NodesView.as_view(), name="api-nodes"),
 ]

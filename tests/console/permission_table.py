@@ -98,16 +98,24 @@ ACCESS: dict[str, dict[str, Rule]] = {
         "DELETE": need("roles:delete", "tenant"),
     },
     "api-access-rules": {"GET": need("access-rules:view", "anywhere"), "POST": need("access-rules:create", "anywhere")},
+    "api-access-rules-count": {"GET": need("access-rules:view", "anywhere")},
+    "api-my-access-rules": {"GET": SIGNED_IN},
     "api-access-rule": {"GET": _RULE["view"], "DELETE": _RULE["delete"]},
     "api-permissions": {"GET": SIGNED_IN},
-    "api-permitted-scopes": {"GET": SIGNED_IN},
+    "api-permitted-scopes": {"GET": SIGNED_IN, "POST": SIGNED_IN},
     "api-users": {"GET": need("users:view", "tenant"), "POST": need("users:create", "tenant")},
+    "api-users-count": {"GET": need("users:view", "tenant")},
     "api-user": {"GET": need("users:view", "tenant"), "PATCH": need("users:edit", "tenant")},
+    "api-user-password": {"POST": need("users:edit", "tenant")},
+    "api-user-logout": {"POST": need("users:edit", "tenant")},
     "api-service-accounts": {"GET": need("service-accounts:view", "anywhere"), "POST": need("service-accounts:create", "anywhere")},
     "api-service-account": {"GET": _ACCOUNT["view"], "DELETE": _ACCOUNT["delete"]},
     "api-service-account-secret": {"POST": _ACCOUNT["edit"]},
+    "api-apps": {"GET": need("service-accounts:view", "anywhere"), "POST": need("service-accounts:create", "anywhere")},
+    "api-app": {"GET": _ACCOUNT["view"], "DELETE": _ACCOUNT["delete"]},
+    "api-app-secret": {"POST": _ACCOUNT["edit"]},
     "api-access-keys": {"GET": SIGNED_IN, "POST": SIGNED_IN},
-    "api-access-key": {"DELETE": OWN},
+    "api-access-key": {"GET": OWN, "DELETE": OWN},
     "api-access-key-secret": {"POST": OWN},
     "person-add": {"POST": _RULE["create"]},
     "person-role": {"POST": _RULE["create"]},
@@ -124,6 +132,7 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     "project-now": {"GET": _PROJECT["view"]},
     "project-allocation": {"GET": _WORKLOAD["view"]},
     "api-project-metrics": {"GET": _WORKLOAD["view"]},
+    "api-department-metrics": {"GET": _DEPARTMENT["view"]},
     **{name: {"GET": need("overview:view", "anywhere")} for name in ("overview", "overview-allocation", "overview-csv")},
     "project-new": {method: need("projects:create", "anywhere") for method in ("GET", "POST")},
     "project-edit": dict.fromkeys(("GET", "POST"), _PROJECT["edit"]),
@@ -140,6 +149,8 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     "node-pool-delete": dict.fromkeys(("GET", "POST"), _POOL["delete"]),
     "api-departments": {"GET": SIGNED_IN, "POST": need("departments:create", "tenant")},
     "api-departments-count": {"GET": SIGNED_IN},
+    "api-departments-telemetry": {"GET": SIGNED_IN},
+    "api-department-resources": {"PUT": _DEPARTMENT["edit"], "PATCH": _DEPARTMENT["edit"]},
     "api-department": {
         "GET": _DEPARTMENT["view"],
         "PUT": _DEPARTMENT["edit"],
@@ -147,10 +158,12 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
         "DELETE": _DEPARTMENT["delete"],
     },
     "api-projects-count": {"GET": SIGNED_IN},
+    "api-projects-telemetry": {"GET": SIGNED_IN},
     "api-project": {"GET": _PROJECT["view"], "PUT": _PROJECT["edit"], "PATCH": _PROJECT["edit"], "DELETE": _PROJECT["delete"]},
     "api-project-resources": {"PUT": _PROJECT["edit"], "PATCH": _PROJECT["edit"]},
     "api-node-pools": {"GET": SIGNED_IN, "POST": need("node-pools:create", "anywhere")},
-    "api-node-pool": {"GET": need("node-pools:view", "around"), "PATCH": _POOL["edit"], "DELETE": _POOL["delete"]},
+    "api-node-pools-count": {"GET": SIGNED_IN},
+    "api-node-pool": {"GET": need("node-pools:view", "around"), "PUT": _POOL["edit"], "PATCH": _POOL["edit"], "DELETE": _POOL["delete"]},
     "clusters": {"GET": SIGNED_IN},
     "single-trust": {"GET": SIGNED_IN},
     "cluster": {"GET": need("clusters:view", "around")},
@@ -168,7 +181,13 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     "api-cluster": {"GET": need("clusters:view", "around"), "PATCH": _CLUSTER["edit"], "DELETE": _CLUSTER["delete"]},
     "api-cluster-test": {"POST": _CLUSTER["edit"]},
     "api-nodes": {"GET": SIGNED_IN},
+    "api-nodes-count": {"GET": SIGNED_IN},
 }
+
+
+def _changed_whole_or_in_part(entity: str) -> dict[str, Rule]:
+    of = _of(entity)
+    return {"GET": of["view"], "PUT": of["edit"], "PATCH": of["edit"], "DELETE": of["delete"]}
 
 
 def _asset(entity: str, one: str, *subtypes: str) -> dict[str, dict[str, Rule]]:
@@ -187,8 +206,7 @@ def _asset(entity: str, one: str, *subtypes: str) -> dict[str, dict[str, Rule]]:
 
 
 def _asset_api(entity: str, *names: str) -> dict[str, dict[str, Rule]]:
-    of = _of(entity)
-    one: dict[str, Rule] = {"GET": of["view"], "PUT": of["edit"], "PATCH": of["edit"], "DELETE": of["delete"]}
+    one = _changed_whole_or_in_part(entity)
     found: dict[str, dict[str, Rule]] = {}
     for name in names:
         found[f"api-asset-{name}"] = {"GET": SIGNED_IN, "POST": need(f"{entity}:create", "anywhere")}
@@ -210,13 +228,29 @@ ASSETS: dict[str, dict[str, Rule]] = {
         "credentials", *(f"credentials-{kind}" for kind in ("docker-registry", "access-key", "password", "ssh-key", "generic-secret"))
     ),
     **_asset_api("policies", "policies"),
-    "api-templates": {"GET": SIGNED_IN, "POST": need("templates:create", "anywhere")},
-    "api-template": {"GET": need("templates:view"), "DELETE": need("templates:delete")},
+    "api-asset-credentials": {"GET": SIGNED_IN},
+    "api-asset-datasource": {"GET": SIGNED_IN},
+    "api-templates-count": {"GET": SIGNED_IN},
+    **{
+        name: rules
+        for end in ("", "-distributed", "-trainings")
+        for name, rules in (
+            (f"api-templates{end}", {"GET": SIGNED_IN, "POST": need("templates:create", "anywhere")}),
+            (f"api-template{end}", _changed_whole_or_in_part("templates")),
+        )
+    },
     "template-design": {"GET": need("templates:create", "anywhere")},
     "template-redesign": {"GET": need("templates:edit")},
     "policies-effective": {"GET": SIGNED_IN},
-    "api-policy-distributed": {"GET": SIGNED_IN, "PUT": need("policies:create", "anywhere"), "DELETE": need("policies:delete", "anywhere")},
-    "api-policy-trainings": {"GET": SIGNED_IN, "PUT": need("policies:create", "anywhere"), "DELETE": need("policies:delete", "anywhere")},
+    **{
+        f"api-policy-{word}": {
+            "GET": SIGNED_IN,
+            "PUT": need("policies:create", "anywhere"),
+            "PATCH": need("policies:edit", "anywhere"),
+            "DELETE": need("policies:delete", "anywhere"),
+        }
+        for word in ("distributed", "trainings")
+    },
 }
 
 WORKLOADS: dict[str, dict[str, Rule]] = {
@@ -239,6 +273,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
     "wizard-template": {"GET": OWN, "POST": OWN},
     "wizard-templates": {"GET": OWN},
     "api-workloads": {"GET": SIGNED_IN},
+    "api-workloads-count": {"GET": SIGNED_IN},
     "api-pods": {"GET": SIGNED_IN},
     **{
         name: {"GET": _WORKLOAD["view"]}

@@ -67,13 +67,15 @@ EVERYBODYS = {
     *("overview", "overview-allocation", "overview-csv"),
     *(name for kind in KINDS for name in (kind.name, f"{kind.url}-new", *([f"{kind.url}-new-of"] if kind.has_subtypes else []))),
     *(f"api-asset-{form.rest.name}" for kind in KINDS for form in kind.forms.values() if form.rest),
-    *("template-design", "api-templates"),
+    *("template-design", "api-templates", "api-templates-count", "api-templates-distributed", "api-templates-trainings"),
     *("policies-effective", "api-policy-distributed", "api-policy-trainings"),
     *("access-rules", "access-rule-new", "accounts", "account-new", "roles", "why", "key-new", "look-as-end"),
     *("api-roles", "api-role", "api-access-rules", "api-permissions", "api-permitted-scopes", "api-service-accounts", "api-access-keys"),
     *("second-factor", "second-factor-remove", "second-factor-codes", "sign-on-connect", "sign-on-disconnect", "sessions-end-others"),
     *("account", "sign-out", "single-trust", "cluster-checks", "cluster-node"),
     *("departments", "api-departments", "api-departments-count", "api-projects-count"),
+    *("api-departments-telemetry", "api-projects-telemetry", "api-node-pools-count", "api-nodes-count", "api-workloads-count"),
+    *("api-access-rules-count", "api-my-access-rules", "api-apps", "api-asset-credentials", "api-asset-datasource"),
     *("node-pools", "node-pool", "api-node-pools", "api-node-pool"),
     *(
         "api-cluster",
@@ -91,6 +93,7 @@ EVERYBODYS = {
 
 ADMINISTRATORS = {
     *("role-new", "role-edit", "role-delete", "look-as", "api-users", "api-user"),
+    *("api-users-count", "api-user-password", "api-user-logout"),
     *("settings", "sign-on-test", "user-second-factor-reset", "user-sessions-end"),
     *("users", "user-new", "user-reset", "user-active", "project-new", "project-edit", "project-delete"),
     *("department-new", "node-pool-new", "node-pool-edit", "node-pool-delete"),
@@ -132,6 +135,7 @@ class World:
             for kind in Credential.Kind.values
         }
         self.template = Template.objects.create(name="template-of-team-a", project=cast.team_a)
+        self.training = Template.objects.create(name="training-of-team-a", project=cast.team_a, architecture=Architecture.STANDARD)
         self.policy = Policy.objects.create(name="policy-of-team-a", project=cast.team_a)
         self.membership = AccessRule.objects.get(user=cast.vera)
         self.account, _ = create_service_account(cast.team_a, "robot-of-team-a", by=cast.alice)
@@ -171,12 +175,13 @@ class World:
             return self.credentials[of_api.get(word, word)].pk
         first = route.removeprefix("api/v1/").removeprefix("asset/").partition("/")[0]
         ours = {"compute-resources": self.compute, "compute": self.compute, "data-sources": self.sources["git"]}
-        ours |= {"credentials": self.credential, "templates": self.template, "workload-templates": self.template, "policies": self.policy}
+        template = self.training if "trainings" in route else self.template
+        ours |= {"credentials": self.credential, "templates": self.template, "workload-templates": template, "policies": self.policy}
         return ours.get(first, self.environment).pk
 
     def _by_route(self, route: str) -> Any:
         ours = {"access-rules": self.membership, "roles": self.role, "service-accounts": self.account, "users": self.cast.bob}
-        ours |= {"account/keys": self.key, "access-keys": self.key}
+        ours |= {"account/keys": self.key, "access-keys": self.key, "apps": self.account}
         for start, row in ours.items():
             if route.startswith((f"{start}/", f"api/v1/{start}/", f"api/v1/authorization/{start}/")):
                 return row.pk

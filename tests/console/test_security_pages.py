@@ -7,13 +7,12 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.http import HttpResponse
-from django.test import Client
 from django.urls import NoReverseMatch
 
 from console.security import POLICY
 from tests.console import filling
+from tests.console.light import BROWSER, Browser
 from tests.console.test_every_address import ASYNC, EVERY, OPEN, STREAMS, World, _everything, built, world
 
 __all__ = ["built", "world"]
@@ -40,13 +39,7 @@ class Markup(HTMLParser):
         self.wrong += [f"<{tag} {name}={value}>" for name, value in attrs if (value or "").strip().lower().startswith("javascript:")]
 
 
-def signed_in(world: World) -> Client:
-    client = Client(raise_request_exception=False)
-    client.cookies[settings.SESSION_COOKIE_NAME] = world.cookies[world.cast.alice.pk]
-    return client
-
-
-def seen(world: World, client: Client) -> Iterator[tuple[str, HttpResponse]]:
+def seen(world: World, client: Browser) -> Iterator[tuple[str, HttpResponse]]:
     """Every page and every part of one, as an administrator gets it."""
     for name in PAGES:
         try:
@@ -66,7 +59,7 @@ def test_no_text_of_any_row_is_markup_on_any_page(world: World) -> None:
     assert filling.fill() > 60
     for row in (world.workload, world.standard, world.pod, world.node):
         row.refresh_from_db()
-    client, wrong, shown = signed_in(world), [], 0
+    client, wrong, shown = BROWSER.as_somebody(world, world.cast.alice), [], 0
     for where, answer in seen(world, client):
         if answer.streaming or not answer.get("Content-Type", "").startswith("text/html"):
             continue
@@ -82,9 +75,12 @@ def test_no_text_of_any_row_is_markup_on_any_page(world: World) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_has_the_headers_that_keep_it_safe(world: World, name: str) -> None:
-    client = signed_in(world)
+    client, url = BROWSER.as_somebody(world, world.cast.alice), world.url(name)
     for method in ("get", "post"):
-        answer = getattr(Client() if name in OPEN else client, method)(world.url(name))
+        if name in OPEN:
+            client.cookies.clear()
+        answer = getattr(client, method)(url)
+        assert answer.status_code != 500
         assert answer["Content-Security-Policy"] == POLICY
         assert answer["X-Content-Type-Options"] == "nosniff"
         assert answer["Referrer-Policy"] == "same-origin"
@@ -95,7 +91,7 @@ def test_every_page_has_the_headers_that_keep_it_safe(world: World, name: str) -
 
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_sends_a_browser_elsewhere(world: World, name: str) -> None:
-    client, url = signed_in(world), world.url(name)
+    client, url = BROWSER.as_somebody(world, world.cast.alice), world.url(name)
     for wanted in ELSEWHERE:
         ways = dict.fromkeys(WAYS_BACK, wanted)
         of_htmx = {"HX-Request": "true", "HX-Current-URL": wanted} if wanted == ELSEWHERE[0] else {}
@@ -111,7 +107,7 @@ def test_nothing_sends_a_browser_elsewhere(world: World, name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(EVERY) - ASYNC - STREAMS - OPEN))
 def test_reading_changes_nothing(world: World, name: str) -> None:
-    before = world.state()
+    before, url = world.state(), world.url(name)
     for method in ("get", "head", "options"):
-        world.ask(world.cast.alice, method, name)
+        BROWSER.ask(world, world.cast.alice, method, url)
     assert world.state() == before

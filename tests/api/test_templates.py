@@ -1,0 +1,111 @@
+"""Templates over REST as clients of Run:ai's API have them: below an architecture, with scopeType and master, changed by PUT and PATCH."""
+
+from typing import Any
+
+import pytest
+
+from environments.models import Template
+from tests.api.calling import Caller
+from tests.cast import Cast
+
+SPEC = {"image": "team/mine:1", "distributedFramework": "PyTorch", "numWorkers": 3, "compute": {"gpuDevicesRequest": 1}}
+AT = "/workload-templates"
+
+
+def made(cast: Cast, **more: Any) -> dict[str, Any]:
+    meta = {"name": "mine", "description": "words", "scopeType": "project", "scopeId": str(cast.team_a.pk)}
+    told: dict[str, Any] = Caller(cast.bob)("POST", f"{AT}/distributed", {"meta": meta, "spec": SPEC, "locked": ["image"]} | more, 202)
+    return told
+
+
+def test_it_has_its_scope_in_their_words_and_in_ours(cast: Cast) -> None:
+    meta = made(cast)["meta"]
+    assert (meta["scopeType"], meta["scopeId"], meta["scope"], meta["projectId"]) == (
+        "project",
+        str(cast.team_a.pk),
+        "project",
+        cast.team_a.pk,
+    )
+
+
+def test_it_is_there_below_its_architecture_only(cast: Cast) -> None:
+    bob, key = Caller(cast.bob), made(cast)["meta"]["id"]
+    assert bob("GET", f"{AT}/distributed/{key}") == bob("GET", f"{AT}/{key}")
+    for method in ("GET", "PUT", "PATCH", "DELETE"):
+        bob(method, f"{AT}/trainings/{key}", {}, 404)
+    assert [len(bob("GET", f"{AT}{end}")["entries"]) for end in ("", "/distributed", "/trainings")] == [1, 1, 0]
+    assert bob("GET", f"{AT}/count?search=WORDS") == {"count": 1}
+    standard = {"meta": {"name": "one", "scope": "project", "projectId": cast.team_a.pk}, "spec": {"image": "x"}}
+    assert bob("POST", f"{AT}/trainings", standard, 202)["meta"]["workloadType"] == "Training"
+    bob("POST", f"{AT}/trainings", standard | {"spec": SPEC}, 400)
+
+
+def test_put_writes_it_anew_and_what_was_answered_means_the_same(cast: Cast) -> None:
+    bob, told = Caller(cast.bob), made(cast, master={"spec": {"image": "team/master:1"}}, masterSpecSameAsWorker=False)
+    assert told["masterSpec"]["image"] == told["master"]["spec"]["image"] == "team/master:1"
+    at = f"{AT}/{told['meta']['id']}"
+    again = bob("PUT", at, told, 202)
+    assert {**again, "meta": None} == {**told, "meta": None}
+    assert again["meta"]["version"] == 2
+    # Twice the same is once the same.
+    bare = {"spec": {"image": "x", "distributedFramework": "JAX", "numWorkers": 1}}
+    first, second = bob("PUT", at, bare, 202), bob("PUT", at, bare, 202)
+    assert {**first, "meta": None} == {**second, "meta": None}
+    assert (first["meta"]["name"], first["meta"]["description"], first["locked"], first["distributedFramework"]) == (
+        "mine",
+        None,
+        [],
+        "JAX",
+    )
+    assert "numWorkers" in str(first["spec"])
+
+
+def test_patch_changes_what_it_names(cast: Cast) -> None:
+    bob, told = Caller(cast.bob), made(cast)
+    at = f"{AT}/distributed/{told['meta']['id']}"
+    assert bob("PATCH", at, {"meta": {"description": "other"}}, 202)["spec"] == told["spec"]
+    changed = bob("PATCH", at, {"spec": {"numWorkers": 5, "compute": {"cpuCoreRequest": 2}}}, 202)
+    assert changed["spec"]["compute"] == told["spec"]["compute"] | {"cpuCoreRequest": 2}
+    assert (changed["spec"]["numWorkers"], changed["spec"]["image"], changed["locked"]) == (5, "team/mine:1", ["image"])
+    assert "compute" not in bob("PATCH", at, {"spec": {"compute": None}}, 202)["spec"]
+    late = bob("PATCH", at, {"meta": {"version": 1, "description": "late"}}, 409)
+    assert "bob changed" in late["message"]
+    bob("DELETE", f"{at}?version=1", status=409)
+    bob("DELETE", at, status=202)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"spec": {"image": ""}}, "spec.image"),
+        ({"spec": {"numWorkers": "x"}}, "spec.numWorkers"),
+        ({"spec": [], "meta": {}}, "spec"),
+        ({"meta": {"name": "x" * 64}}, "meta.name"),
+        ({"meta": {"scopeType": "moon"}}, "meta.scopeType"),
+        ({"meta": {"scopeType": "project", "scopeId": "x"}}, "meta.projectId"),
+        ({"meta": {"createdBy": 1, "isBuiltIn": True}}, "meta.isBuiltIn"),
+        ({"master": {"assets": {"environment": "x"}}}, "master.assets"),
+        ({"master": []}, "master"),
+        ({"master": {"spec": {"image": "a"}}, "masterSpec": {"image": "b"}}, "master"),
+        ({"fieldsToClear": ["x"]}, "fieldsToClear"),
+    ],
+)
+def test_what_is_wrong_is_named(cast: Cast, body: dict[str, Any], field: str) -> None:
+    told = Caller(cast.bob)("PATCH", f"{AT}/{made(cast)['meta']['id']}", body, 400)
+    assert field in [each["field"] for each in told["details"]], told
+    assert Template.objects.get().version == 1
+
+
+def test_nobody_moves_one_where_they_may_make_none(cast: Cast) -> None:
+    told = made(cast)
+    at = f"{AT}/{told['meta']['id']}"
+    for meta in (
+        {"scope": "tenant"},
+        {"scopeType": "project", "scopeId": str(cast.team_b.pk)},
+        {"scopeType": "department", "scopeId": "1"},
+    ):
+        Caller(cast.bob)("PATCH", at, {"meta": meta}, 400)
+    for who, status in ((cast.vera, 403), (cast.mallory, 404)):
+        Caller(who)("PUT", at, told, status)
+        Caller(who)("PATCH", at, {"meta": {"name": "taken"}}, status)
+    assert Template.objects.get().name == "mine"

@@ -1,0 +1,115 @@
+"""Everybody with one role in one scope, and what each address answers to them: for the tests that hold that against the tables."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import transaction
+
+from projects.models import AccessRule, User
+from projects.permissions import ROLES, TENANT_ONLY
+from projects.scopes import TENANT, Level, Scope, of_cluster, of_department, of_project
+from tests.cast import make_cast
+from tests.console import test_every_address
+from tests.console.light import BROWSER
+from tests.console.permission_table import OPEN, SIGNED_IN, TABLE, Need, Rule
+from tests.console.test_every_address import ASYNC, EVERY, STREAMS, World
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+REFUSED = frozenset({403, 404})
+ASKED = sorted(set(TABLE) & set(EVERY) - STREAMS)
+"""The addresses that end."""
+COVERED: Mapping[str, frozenset[str]] = {
+    "tenant": frozenset({"tenant", "cluster", "department", "project", "anywhere", "around"}),
+    "cluster": frozenset({"cluster", "project", "anywhere", "around"}),
+    "department": frozenset({"department", "project", "anywhere", "around"}),
+    "team-a": frozenset({"project", "anywhere", "around"}),
+    "team-b": frozenset({"anywhere", "around"}),
+}
+"""In which of the places that the table names a rule of each scope holds: both teams are of one department, on one cluster."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Somebody with exactly one role in exactly one scope."""
+
+    role: str
+    scope: str
+    user: User
+
+    def may(self, rule: Rule) -> bool:
+        if not isinstance(rule, Need):
+            return rule in (OPEN, SIGNED_IN)
+        permission = rule.permission
+        if permission.entity in TENANT_ONLY and self.scope != "tenant":
+            return False
+        return ROLES[self.role].permits(permission) and rule.at in COVERED[self.scope]
+
+
+def _subjects(world: World) -> list[Subject]:
+    scopes: dict[str, Scope] = {
+        "tenant": TENANT,
+        "cluster": of_cluster(world.cast.cluster.pk),
+        "department": of_department(world.cast.research),
+        "team-a": of_project(world.cast.team_a),
+        "team-b": of_project(world.cast.team_b),
+    }
+    found = []
+    for role in ROLES.values():
+        for name, scope in scopes.items():
+            if role.tenant_only and scope.level is not Level.TENANT:
+                continue
+            user = User.objects.create(username=f"{role.key}.{name}")
+            AccessRule.objects.create(user=user, role=role.key, **scope.columns)
+            world.cookies[user.pk] = test_every_address._cookie(user)
+            world.tokens[user.pk] = test_every_address.a_token(user)
+            found.append(Subject(role.key, name, user))
+    return found
+
+
+@pytest.fixture(scope="module")
+def built(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[World, list[Subject]]]:
+    """One world and everybody in it for all of these tests, committed, as streams read it with other connections."""
+    with django_db_blocker.unblock():
+        world = World(make_cast())
+        yield world, _subjects(world)
+        call_command("flush", verbosity=0, interactive=False, inhibit_post_migrate=False)
+
+
+def _status(world: World, subject: Subject, method: str, name: str) -> int:
+    """What came of it; whatever it changed is taken back."""
+    if name in ASYNC:
+        return world.ask(subject.user, method.lower(), name)[0]
+    url = world.url(name)
+    more: dict[str, Any] = {}
+    if url.startswith("/api/"):
+        if method in ("POST", "PUT", "PATCH"):
+            more = {"data": test_every_address.a_submission(world), "content_type": "application/json"}
+    elif method == "POST":
+        more = {"data": test_every_address._everything(world)}
+    with transaction.atomic():
+        status = BROWSER.ask(world, subject.user, method.lower(), url, **more)
+        transaction.set_rollback(True)
+    return status
+
+
+def _is_right(subject: Subject, rule: Rule | None, status: int) -> bool:
+    if rule is None:
+        return status in (404, 405)
+    if subject.may(rule):
+        return status < 500 and status not in REFUSED
+    return status in REFUSED or (isinstance(rule, Need) and status == rule.hidden)
+
+
+def wrongly_let_in_or_refused(world: World, subjects: list[Subject], name: str) -> list[str]:
+    """What the address answers otherwise than the table says, to anybody, with any method."""
+    wrong = []
+    for method in METHODS:
+        rule = TABLE[name].get(method)
+        for subject in subjects if rule is not None and rule != OPEN else subjects[:1]:
+            status = _status(world, subject, method, name)
+            if not _is_right(subject, rule, status):
+                wrong.append(f"{method} {name} answered {status} to {subject.role} of {subject.scope}")
+    return wrong

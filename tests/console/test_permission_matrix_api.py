@@ -1,0 +1,16 @@
+"""The API's half of the permission matrix: `test_permission_matrix` says what it is."""
+
+import pytest
+
+from tests.console.permission_subjects import ASKED, Subject, built, wrongly_let_in_or_refused
+from tests.console.test_every_address import World
+
+__all__ = ["built"]
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.mark.parametrize("name", [name for name in ASKED if name.startswith("api-")])
+def test_every_role_in_every_scope_is_let_in_as_the_table_says(built: tuple[World, list[Subject]], db: None, name: str) -> None:
+    wrong = wrongly_let_in_or_refused(*built, name)
+    assert not wrong, "\n".join(wrong)
