@@ -17,14 +17,14 @@ django.setup()
 
 from django.db import connection, transaction  # noqa: E402 - settings come first
 
+from benchmarks.seeding import PODS, spec_of  # noqa: E402
 from clusters.models import Cluster  # noqa: E402
 from projects.models import Department, Project, User  # noqa: E402
 from workloads.models import Attempt, Event, Pod, Position, Workload  # noqa: E402
-from workloads.specs import Architecture, Compute, Environment, Framework, Gpus, Setup, Spec, to_json  # noqa: E402
+from workloads.specs import to_json  # noqa: E402
 
 LOOK = 0.02
 """Seconds between two looks at how far the database is."""
-PODS = 4
 CLUSTER = "scale"
 REST = 300_000_000
 """Nanoseconds without a change after which the rows may be as they should."""
@@ -60,17 +60,7 @@ def rows(given: Any) -> Any:
 
 
 def _workload(given: Mapping[str, str], project: Project, owner: User) -> Workload:
-    setup = Setup(environment=Environment(image="example.com/train:1"), compute=Compute(gpus=Gpus(devices=1)))
-    spec = Spec(
-        name=given["name"],
-        project=project.name,
-        namespace=project.namespace,
-        queue=project.queue,
-        setup=setup,
-        architecture=Architecture.DISTRIBUTED,
-        framework=Framework.PYTORCH,
-        workers=PODS - 1,
-    )
+    spec = spec_of(project, given["name"])
     return Workload(
         pk=uuid.UUID(given["id"]),
         project=project,

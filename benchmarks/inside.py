@@ -89,7 +89,7 @@ def sessions() -> Any:
     member = _person(MEMBER, others)
     people = [_person(f"person-{number}", [ours, *others[: number + 1]]) for number in range(PEOPLE)]
     admin = User.objects.get(username="admin")
-    return {user.username: _session(user) for user in (admin, member, *people)}
+    return {user.username: session(user) for user in (admin, member, *people)}
 
 
 def _person(name: str, projects: list[Project]) -> User:
@@ -99,7 +99,8 @@ def _person(name: str, projects: list[Project]) -> User:
     return user
 
 
-def _session(user: User) -> str:
+def session(user: User) -> str:
+    """The key of a session in which they are signed in."""
     session = SessionStore()
     session[SESSION_KEY] = str(user.pk)
     session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"

@@ -12,18 +12,17 @@ import django
 
 django.setup()
 
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY  # noqa: E402 - settings come first
-from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
-from django.db import connection, models  # noqa: E402
+from django.db import connection, models  # noqa: E402 - settings come first
 from django.utils import timezone  # noqa: E402
 
-from benchmarks.inside import NOWHERE  # noqa: E402
+from benchmarks.inside import NOWHERE, session  # noqa: E402
 from benchmarks.seeding import seed  # noqa: E402
 from clusters.models import Cluster, NodePool  # noqa: E402
 from environments.models import ComputeResource, Credential, DataSource, Environment, Policy, Template  # noqa: E402
 from projects.models import AccessRule, AuditEntry, CustomRole, Department, Project, ServiceAccount, User  # noqa: E402
 from projects.permissions import L1, VIEWER  # noqa: E402
 from projects.scopes import TENANT, Scope, of_department, of_project  # noqa: E402
+from workloads.models import UsedAsset, Workload  # noqa: E402
 
 AT_ONCE = 500
 MEMBER_OF = 20
@@ -60,7 +59,7 @@ def fill(count: int) -> dict[str, str]:
     _bulk(AuditEntry, count, lambda n: _entry(n, users[n]))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    return {user.username: _session(user) for user in (admin, member)}
+    return {user.username: session(user) for user in (admin, member)}
 
 
 def _assets(count: int, projects: Sequence[Project], departments: Sequence[Department], by: User) -> None:
@@ -75,8 +74,21 @@ def _assets(count: int, projects: Sequence[Project], departments: Sequence[Depar
     of(ComputeResource, gpu_devices=4)
     of(DataSource, kind="git", origin={"repository": "https://git.example.com/team/code.git"}, path="/code")
     of(Credential, kind="password", public={"username": "robot"}, secret="{}")
-    of(Template, framework="PyTorch", form={})
-    of(Policy, rules={})
+    of(Template, framework="PyTorch", form={"start": {"configuration": ["workers-only"]}}, locked=["image", "workers"])
+    of(Policy, rules={"workers": {"max": 8}, "image": {"options": ["registry.example.com/*"]}})
+    _used(list(Environment.objects.order_by("name")), "environment")
+    _used(list(ComputeResource.objects.order_by("name")), "compute")
+
+
+def _used(assets: Sequence[Environment | ComputeResource], kind: str) -> None:
+    """Each workload was made from one of them, so that the tables count the uses of many."""
+    workloads = list(Workload.objects.values_list("pk", flat=True))
+
+    def use(number: int) -> UsedAsset:
+        asset = assets[number % len(assets)]
+        return UsedAsset(workload_id=workloads[number], kind=kind, asset=asset.pk, name=asset.name)
+
+    _bulk(UsedAsset, len(workloads), use)
 
 
 def _rules(users: Sequence[User], projects: Sequence[Project], member: User) -> None:
@@ -121,15 +133,6 @@ def _word(number: int) -> str:
 
 def _ago(number: int) -> Any:
     return timezone.now() - timedelta(seconds=37 * number)
-
-
-def _session(user: User) -> str:
-    session = SessionStore()
-    session[SESSION_KEY] = str(user.pk)
-    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
-    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
-    session.save()
-    return str(session.session_key)
 
 
 if __name__ == "__main__":

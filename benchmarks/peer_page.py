@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse  # noqa: E402
 from django.template import engines  # noqa: E402
 from django.urls import include, path  # noqa: E402
 
+from benchmarks.timed import timed  # noqa: E402
 from projects.models import User  # noqa: E402
 
 ROWS = 50
@@ -28,4 +29,4 @@ def page(request: HttpRequest) -> HttpResponse:
 
 urlpatterns = [path("peer", page, name="peer"), path("", include("console.urls"))]
 settings.ROOT_URLCONF = __name__
-application = ASGIHandler()
+application = timed(ASGIHandler())

@@ -62,7 +62,7 @@ def _workloads(count: int, projects: list[Project], owner: User, chance: random.
             name=name,
             architecture="Distributed",
             framework="PyTorch",
-            spec=to_json(_spec(project, name)),
+            spec=to_json(spec_of(project, name)),
             submitted_by=owner,
             status=status,
             status_at=began,
@@ -77,7 +77,8 @@ def _workloads(count: int, projects: list[Project], owner: User, chance: random.
         )
 
 
-def _spec(project: Project, name: str) -> Spec:
+def spec_of(project: Project, name: str) -> Spec:
+    """A master and three workers with a GPU each."""
     setup = Setup(environment=Environment(image="example.com/train:1"), compute=Compute(gpus=Gpus(devices=1)))
     return Spec(
         name=name,

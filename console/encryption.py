@@ -6,6 +6,9 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.db import models
 
+DUMPED = "encrypted:"
+"""Before what is encrypted in a dump."""
+
 
 class Unreadable(Exception):
     """It was encrypted with a key that is not here any more."""
@@ -34,6 +37,15 @@ class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
 
     def get_prep_value(self, value: Any) -> Any:
         return value if value in (None, "") else encrypt(str(value))
+
+    def value_to_string(self, obj: models.Model) -> str:
+        """As a dump of the database has it: encrypted, too."""
+        value = self.value_from_object(obj)
+        return f"{DUMPED}{encrypt(value)}" if value else ""
+
+    def to_python(self, value: Any) -> Any:
+        """As a dump is loaded."""
+        return decrypt(value.removeprefix(DUMPED)) if isinstance(value, str) and value.startswith(DUMPED) else super().to_python(value)
 
     def from_db_value(self, value: str | None, *_: Any) -> str | None:
         return value if not value else decrypt(value)

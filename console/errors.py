@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, ValidationError
-from django.db import InterfaceError, OperationalError, close_old_connections
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
@@ -119,7 +119,9 @@ def _giving_back(page: Callable[..., HttpResponse]) -> Callable[..., HttpRespons
         try:
             return page(*args, **kwargs)
         finally:
-            close_old_connections()
+            # Within a transaction, as a test's, it is in use, and whoever began that gives it back.
+            if not connection.in_atomic_block:
+                close_old_connections()
 
     return rendered
 

@@ -39,7 +39,7 @@ def listed(text: str) -> list[str]:
 
 
 class Options(BaseSettings):
-    """The settings table of the README is made of these lines."""
+    """The table of docs/settings.md is made of these lines."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", env_ignore_empty=True)
 

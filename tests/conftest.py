@@ -12,6 +12,20 @@ from tests.cast import Cast, make_cast
 from tests.cluster import LocalKube
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--only-with-database", action="store_true", help="leave out the tests that use no database")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--only-with-database"):
+        config.hook.pytest_deselected(items=[item for item in items if not _uses_database(item)])
+        items[:] = [item for item in items if _uses_database(item)]
+
+
+def _uses_database(item: pytest.Item) -> bool:
+    return item.get_closest_marker("django_db") is not None or "django_db_setup" in getattr(item, "fixturenames", ())
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "controllers: needs a cluster whose garbage collector and namespace controller run (MUSTER_TEST_CONTROLLERS=1)"

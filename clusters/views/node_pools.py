@@ -36,7 +36,7 @@ def table(counted: Counted) -> Table:
         (
             Column("name", "Node pool", lambda row: row.name, "node_pools/_name.html", ("name",)),
             Column("description", "Description", lambda row: row.description, is_extra=True),
-            Column("cluster", "Cluster", lambda row: row.cluster.name, order=("cluster__name",)),
+            Column("cluster", "Cluster", lambda row: row.cluster.name, "projects/_project_cluster.html", ("cluster__name",)),
             Column("label", "Label", _label, "node_pools/_label.html", ("label_key", "label_value")),
             Column("nodes", "Nodes", counted.nodes, is_number=True),
             Column("gpus", "GPUs", lambda row: gpus(counted.gpus(row)), is_number=True),

@@ -3,6 +3,7 @@
 import datetime
 import math
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 from django import template
@@ -27,10 +28,16 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 @register.simple_tag
 def icon(name: str, css: str = "") -> SafeString:
     """A Lucide icon of the sprite, 16 px, unseen by screen readers: the text beside it, or an aria-label, says what it means."""
+    return _drawn(static("icons/icons.svg"), name, css)
+
+
+@lru_cache(maxsize=1024)
+def _drawn(sprite: str, name: str, css: str) -> SafeString:
+    """A table shows a few icons hundreds of times."""
     return format_html(
         '<svg class="mu-icon{}" width="16" height="16" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
         f" {css}" if css else "",
-        static("icons/icons.svg"),
+        sprite,
         name,
     )
 
@@ -193,7 +200,7 @@ def field(bound: BoundField) -> dict[str, Any]:
 def may(user: Any, permission: str) -> bool:
     """Whether somebody may do this ("clusters:edit") anywhere: to offer a button. The door judges again, and where."""
     rights = getattr(user, "rights", None)
-    return rights is not None and permission in {str(each) for each in rights.everything}
+    return rights is not None and permission in rights.written
 
 
 @register.simple_tag
