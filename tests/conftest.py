@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Iterator
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
@@ -27,6 +28,9 @@ def _uses_database(item: pytest.Item) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    settings.PASSWORD_HASHERS = ["tests.hashing.Quick"]
+    # Otherwise every test's client looks through all static files.
+    settings.WHITENOISE_AUTOREFRESH = True
     config.addinivalue_line(
         "markers", "controllers: needs a cluster whose garbage collector and namespace controller run (MUSTER_TEST_CONTROLLERS=1)"
     )

@@ -141,7 +141,8 @@ def test_over_rest(log: Cast) -> None:
     [entry] = page["audit_logs"]
     assert entry.pop("id")
     assert entry == {
-        "timestamp": "2026-03-06T00:00:00+00:00", "event": "update", "status": "Succeeded", "entity_type": "environment",
+        "timestamp": "2026-03-06T00:00:00+00:00", "event": "update", "action": "update", "status": "Succeeded", "result": "Succeeded",
+        "tenant_id": "1", "entity_type": "environment",
         "entity_id": "", "entity_name": "env", "scope": f"department:{log.research.pk}", "subject": "bob", "subject_type": "",
         "source_ip": "203.0.113.7", "request_id": "req-1", "http_method": "POST", "url": "/environments/7/edit",
         "before": {"image": "old", "gone": [1, 2]}, "after": {"image": "<script>new", "active": True}, "details": "",
