@@ -1,6 +1,7 @@
 """An administrator makes a policy, and a researcher is stopped by it at the field: by keyboard, accessible, at all our widths."""
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -27,9 +28,18 @@ print(Policy.objects.create(name="wide", project=team, rules={"workers": {"max":
 """
 
 
+GONE = """
+from environments.models import Environment, Policy
+Policy.objects.all().delete()
+Environment.objects.filter(name="forbidden").delete()
+"""
+
+
 @pytest.fixture(scope="module")
-def policy(site: Site) -> str:
-    return site.server.python(POLICIES).strip()
+def policy(site: Site) -> Iterator[str]:
+    """One that holds for team-a while these tests run: others use the same site."""
+    yield site.server.python(POLICIES).strip()
+    site.server.python(GONE)
 
 
 @pytest.mark.parametrize(
