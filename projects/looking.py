@@ -50,7 +50,7 @@ def end(request: HttpRequest, by: User) -> None:
 
 
 def seen_by(looker: User, session: SessionBase) -> User | None:
-    """Whom the one who is signed in looks as in this session; None for nobody, or for one as whom they may not look any more."""
+    """Whom the one who is signed in looks as, as their session says; None for nobody, or for one as whom they may not look any more."""
     seen = User.objects.filter(pk=session.get(KEY, 0), is_active=True, is_service=False).first()
     return seen if seen is not None and _may_look(looker, seen) else None
 
