@@ -18,7 +18,6 @@
       this.toEnd = root.querySelector("[data-end]");
       this.chunks = [];
       this.logs = {};
-      this.asked = new Set();
       this.floor = "";
       this.atStart = this.atEnd = this.over = false;
       this.loading = null;
@@ -99,7 +98,6 @@
         this.chunks = [];
         this.add(items, head.start, head.end, "end");
         this.notes(head.notes);
-        this.tabs();
         this.empty();
         if (end) this.down();
         else { this.bar.elements.follow.checked = false; this.show(head.target || (more.at === undefined ? "" : more.at)); }
@@ -207,7 +205,6 @@
       const stuck = this.stuck;
       const last = this.chunks[this.chunks.length - 1];
       this.add(JSON.parse(event.data), last.end, event.lastEventId, "end");
-      this.tabs();
       this.empty();
       if (stuck) { this.shed(); this.down(); } else if (this.count > MOST + CHUNK) { this.unfollow(); this.atEnd = false; this.toEnd.hidden = false; }
       this.state();
@@ -216,16 +213,6 @@
     unfollow() {
       if (this.source) this.source.close();
       this.source = null;
-    }
-
-    // A pod that has begun to write since the page was made gets its tab.
-    tabs() {
-      const tabs = this.root.querySelector(".lg-tabs");
-      const linked = [...tabs.querySelectorAll("a")].map((link) => link.textContent);
-      const fresh = Object.values(this.logs).map((log) => log.pod).filter((pod) => !this.asked.has(pod) && !linked.some((text) => text.includes(pod)));
-      if (!fresh.length) return;
-      fresh.forEach((pod) => this.asked.add(pod));
-      window.htmx.ajax("GET", tabs.querySelector("a").getAttribute("hx-get"), { source: tabs, target: tabs, select: ".lg-tabs", swap: "outerHTML" });
     }
 
     get alive() { return document.contains(this.root); }

@@ -209,6 +209,8 @@ class Walk:
         expect(question.get_by_role("button", name="Cancel")).to_be_focused()
         self.look()
         self.hands.press(question.get_by_role("button", name="Delete"))
+        # Whoever leaves sooner takes the question back: the browser gives up what it asked.
+        expect(self.status).to_contain_text("Delet")
         self.hands.press(page.get_by_role("navigation", name="Main").get_by_role("link", name="Workloads"))
         expect(page.get_by_role("heading", name="Workloads", exact=True)).to_be_visible()
         expect(self.row(name)).to_have_count(0, timeout=ENDS_WITHIN)

@@ -196,15 +196,3 @@ def body(answer: Any) -> bytes:
         return b"".join([piece async for piece in answer.streaming_content])
 
     return async_to_sync(all_of_it)()
-
-
-@pytest.mark.parametrize(
-    ("status", "attempt", "over"), [("Running", 1, False), ("Completed", 1, True), ("Stopped", 1, True), ("Running", 2, True)]
-)
-def test_what_may_still_be_written_is_not_over(bob: Client, workload: Workload, status: str, attempt: int, over: bool) -> None:
-    """With no log yet, or with those that there are complete: a workload that goes on may get further pods."""
-    Workload.objects.filter(pk=workload.pk).update(status=status, attempt=attempt)
-    assert window(bob, workload, attempt=1)[0]["over"] is over
-    log = a_log(workload, numbered(3))
-    assert window(bob, workload, attempt=1)[0]["over"] is over
-    assert window(bob, workload, log=log.pk)[0]["over"] is True

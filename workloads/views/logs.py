@@ -26,7 +26,6 @@ from workloads.logbook import live, places, remote, searching, stamps, texts, wi
 from workloads.logbook.reading import Opened
 from workloads.logbook.windows import Cursor, Window
 from workloads.models import Log, Workload
-from workloads.states import RESTING
 from workloads.views import logchoice, loglines
 from workloads.views.logchoice import Choice
 
@@ -69,17 +68,15 @@ def link_to(log: Log, at: int | str | bytes = "") -> str:
 @never_cache
 def window(request: Request, pk: uuid.UUID) -> HttpResponse:
     """A part of the chosen logs as JSON lines: around `at`, or `before` or `after` a cursor, down to `floor`, `since` or `tail`."""
-    workload, choice = logchoice.required(request.user, pk, request.GET)
+    _, choice = logchoice.required(request.user, pk, request.GET)
     query = _query(request.GET)
-    # Of a workload that goes on, more pods may come to write.
-    over = _is_over(choice.logs) and (choice.log is not None or choice.attempt < workload.attempt or workload.state in RESTING)
     with ExitStack() as stack:
         logs = [stack.enter_context(remote.opened(log)) for log in choice.logs]
         floor = _floor(logs, request.GET)
         found, target = _window(logs, request.GET, floor)
         rows = {log.pk: log for log in choice.logs}
         notes = [each.missing for each in logs] + [log.note for log in choice.logs if log.state != Log.State.COMPLETE]
-        head = loglines.head(found, choice.logs, notes, floor=windows.write(floor), over=over, target=target)
+        head = loglines.head(found, choice.logs, notes, floor=windows.write(floor), over=_is_over(choice.logs), target=target)
         body = loglines.encoded([head, *loglines.items(found, rows, query)])
     return HttpResponse(body, content_type=JSON_LINES)
 
