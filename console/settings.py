@@ -85,7 +85,12 @@ TEMPLATES = [
                 "console.context.frame",
                 "clusters.context.banners",
             ],
-            "builtins": ["django_htmx.templatetags.django_htmx", "django.templatetags.static", "console.templatetags.muster"],
+            "builtins": [
+                "django_htmx.templatetags.django_htmx",
+                "django.templatetags.static",
+                "console.templatetags.muster",
+                "console.templatetags.rows",
+            ],
         },
     }
 ]

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.urls import reverse
 
 from environments import kinds
@@ -94,7 +94,7 @@ def rows_of(assets: Iterable[Used], workload: Workload) -> list[UsedAsset]:
 def counts(ids: Iterable[uuid.UUID], user: User | None = None) -> Mapping[uuid.UUID, int]:
     """How many workloads that are not deleted were made from each of these assets; with a user, of those that they see. One query."""
     return dict(
-        UsedAsset.objects.filter(asset__in=list(ids), workload__in=_there(user))
+        UsedAsset.objects.filter(Exists(_there(user).filter(pk=OuterRef("workload"))), asset__in=list(ids))
         .order_by()
         .values_list("asset")
         .annotate(number=Count("workload", distinct=True))

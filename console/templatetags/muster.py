@@ -28,16 +28,16 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 @register.simple_tag
 def icon(name: str, css: str = "") -> SafeString:
     """A Lucide icon of the sprite, 16 px, unseen by screen readers: the text beside it, or an aria-label, says what it means."""
-    return _drawn(static("icons/icons.svg"), name, css)
+    return _drawn(name, css)
 
 
 @lru_cache(maxsize=1024)
-def _drawn(sprite: str, name: str, css: str) -> SafeString:
-    """A table shows a few icons hundreds of times."""
+def _drawn(name: str, css: str) -> SafeString:
+    """A table shows a few icons hundreds of times; where the sprite is does not change while a process runs."""
     return format_html(
         '<svg class="mu-icon{}" width="16" height="16" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
         f" {css}" if css else "",
-        sprite,
+        static("icons/icons.svg"),
         name,
     )
 
@@ -207,10 +207,3 @@ def may(user: Any, permission: str) -> bool:
 def request_id() -> str:
     """The id of the request that is being answered, by which its log lines are found."""
     return tracing.request_id.get()
-
-
-@register.simple_tag
-def cell(column: Any, row: Any) -> object:
-    """What a column of `console.tables` says of a row; a dash for nothing."""
-    text = column.text(row)
-    return NOTHING if text is None or text == "" else text

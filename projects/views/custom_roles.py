@@ -1,12 +1,15 @@
 """The page of roles: what each of the table permits, and the custom ones."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from django.db.models import Count, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_http_methods, require_safe
 
 from console import editing
@@ -25,8 +28,9 @@ from projects.why import may_not
 def in_letters(role: CustomRole) -> str:
     """What it permits, in short: "workloads VCE, projects V"."""
     permitted = read(role.permissions)
-    rows = [(entity.label, "".join(verb.value[0].upper() for verb in VERBS if Permission(entity, verb) in permitted)) for entity in Entity]
-    return ", ".join(f"{label} {letters}" for label, letters in rows if letters)
+    entities = {permission.entity for permission in permitted}
+    rows = ((entity.label, [verb for verb in VERBS if Permission(entity, verb) in permitted]) for entity in Entity if entity in entities)
+    return ", ".join(f"{label} {''.join(verb.value[0].upper() for verb in verbs)}" for label, verbs in rows)
 
 
 TABLE = Table(
@@ -54,11 +58,8 @@ def roles(request: Request) -> HttpResponse:
     sees = any(user.rights.anywhere(view(entity)) for entity in (Entity.ROLES, Entity.ACCESS_RULES))
     refused = may_not(user, Verb.CREATE, Entity.ROLES, words="New role", icon="plus") if sees else None
     context = {
-        "groups": [
-            (title, [(entity, [_cell(role, entity) for role in ROLES.values()]) for entity in entities]) for title, entities in GROUPS
-        ],
+        "matrix": _matrix(),
         "roles": ROLES.values(),
-        "verbs": VERBS,
         "sees_custom": sees,
         "may_not": refused,
         "new": "" if refused or not sees else reverse("role-new"),
@@ -74,6 +75,13 @@ def _count_rules(roles: Sequence[CustomRole]) -> None:
     counts = dict(given)
     for role in roles:
         role.uses = counts.get(role.pk, 0)  # type: ignore[attr-defined]
+
+
+@cache
+def _matrix() -> SafeString:
+    """What the roles of the code permit: the same for everybody, as long as the process runs."""
+    groups = [(title, [(entity, [_cell(role, entity) for role in ROLES.values()]) for entity in entities]) for title, entities in GROUPS]
+    return render_to_string("access/_matrix.html", {"groups": groups, "roles": ROLES.values()})
 
 
 def _cell(role: Role, entity: Entity) -> list[tuple[Verb, bool]]:

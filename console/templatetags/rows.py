@@ -1,0 +1,64 @@
+"""What a table of `console.tables` has hundreds of, cells and choices, drawn without a template's loops: most of them are one text."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django import template
+from django.template import Context, Template
+from django.utils.html import conditional_escape, format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+
+from console.tables import Column, Listing
+from console.templatetags.muster import NOTHING
+
+register = template.Library()
+
+
+@register.simple_tag
+def cell(column: Column, row: Any) -> str:
+    """What a column says of a row; a dash for nothing."""
+    text = column.text(row)
+    return NOTHING if text is None or text == "" else text if isinstance(text, str) else str(text)
+
+
+@register.simple_tag(takes_context=True)
+def rows(context: Context, listing: Listing) -> SafeString:
+    """The body of the table. Templates of columns and of actions find `row` and all that the page has; those of columns `column`, too."""
+    columns = [(*_around(column, column is listing.columns[0]), column, _template(context, column.template)) for column in listing.columns]
+    actions = _template(context, listing.table.actions)
+    drawn: list[str] = []
+    with context.push():
+        for row in listing.rows:
+            context["row"] = row
+            drawn.append("<tr>")
+            for opening, closing, column, shown in columns:
+                drawn += (opening, _rendered(shown, context, column) if shown else conditional_escape(cell(column, row)), closing)
+            if actions:
+                drawn += ('<td class="mu-end">', _rendered(actions, context), "</td>")
+            drawn.append("</tr>\n")
+    # Texts are escaped above, and templates escape what they show.
+    return mark_safe("".join(drawn))  # noqa: S308
+
+
+@register.simple_tag
+def options(choices: Iterable[tuple[str, str]], chosen: str) -> SafeString:
+    """What a select offers, as (value, words)."""
+    told = ((value, mark_safe(" selected") if value == chosen else "", words) for value, words in choices)
+    return format_html_join("", '<option value="{}"{}>{}</option>', told)
+
+
+def _around(column: Column, is_first: bool) -> tuple[str, str]:
+    if is_first:
+        return format_html('<th scope="row" class="mu-name" data-column="{}">', column.name), "</th>"
+    return format_html('<td class="{}" data-column="{}">', "mu-number" if column.is_number else "", column.name), "</td>"
+
+
+def _template(context: Context, name: str) -> Template | None:
+    assert context.template is not None
+    return context.template.engine.get_template(name) if name else None
+
+
+def _rendered(shown: Template, context: Context, column: Column | None = None) -> str:
+    """As `include` has it: what a template sets stays in it."""
+    with context.push(column=column):
+        return shown.render(context)
