@@ -123,7 +123,7 @@ def pool_edit(request: Request, pk: int) -> HttpResponse:
     access.require(request.user, Verb.EDIT, Entity.NODE_POOLS, of_cluster(found.cluster_id))
     values = NodePoolForm.values(found)
     form = NodePoolForm(request.POST or None, initial=values, row=found)
-    way: dict[str, Any] = {"url": reverse("node-pool-edit", args=[pk]), "title": f"Change {found.name}", "yes": "Save"}
+    way: dict[str, Any] = {"url": reverse("node-pool-edit", args=[pk]), "title": f"Edit {found.name}", "yes": "Save"}
     way |= {"back": reverse("node-pool", args=[pk]), "back_words": found.name}
     way |= editing.fields(found.version, quotas.as_typed(values))
     if request.method == "POST":

@@ -41,7 +41,7 @@ def project_edit(request: Request, pk: int) -> HttpResponse:
     values = QuotaForm.values(found)
     form = QuotaForm(request.POST or None, initial=values, user=request.user, row=found)
     page_of = reverse("project", args=[pk])
-    way: dict[str, Any] = {"url": reverse("project-edit", args=[pk]), "title": f"Change {found.name}", "yes": "Save"}
+    way: dict[str, Any] = {"url": reverse("project-edit", args=[pk]), "title": f"Edit {found.name}", "yes": "Save"}
     way |= {"back": page_of, "back_words": found.name} | editing.fields(found.version, quotas.as_typed(values))
     if request.method == "POST":
         # What was started from stays with the form until it is saved, however often it has to be mended.

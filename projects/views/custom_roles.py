@@ -124,7 +124,7 @@ def role_edit(request: Request, pk: int) -> HttpResponse:
             form.add_error(refusal.field or None, refusal.text)
     fields = editing.fields(role.version, _as_typed(role), **late)
     status = 422 if form.errors else status
-    return _form(request, form, f"Change {role.name}", reverse("role-edit", args=[pk]), "Save", status, fields)
+    return _form(request, form, f"Edit {role.name}", reverse("role-edit", args=[pk]), "Save", status, fields)
 
 
 @require_http_methods(["GET", "POST"])

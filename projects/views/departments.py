@@ -136,7 +136,7 @@ def department_edit(request: Request, pk: int) -> HttpResponse:
     access.require(request.user, Verb.EDIT, Entity.DEPARTMENTS, of_department(pk))
     values = DepartmentForm.values(found)
     form = DepartmentForm(request.POST or None, initial=values, row=found)
-    way: dict[str, Any] = {"url": reverse("department-edit", args=[pk]), "title": f"Change {found.name}", "yes": "Save"}
+    way: dict[str, Any] = {"url": reverse("department-edit", args=[pk]), "title": f"Edit {found.name}", "yes": "Save"}
     way |= {"back": reverse("department", args=[pk]), "back_words": found.name}
     way |= editing.fields(found.version, quotas.as_typed(values))
     if request.method == "POST":

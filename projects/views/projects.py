@@ -43,7 +43,7 @@ def show(
         "may_manage": access.may(request.user, Verb.CREATE, Entity.ACCESS_RULES, of_project(found)),
         "may_manage_accounts": access.may(request.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, of_project(found)),
         "may_edit": access.may(request.user, Verb.EDIT, Entity.PROJECTS, of_project(found)),
-        "may_not_edit": may_not(request.user, Verb.EDIT, Entity.PROJECTS, refusal, words="Change", icon="pencil"),
+        "may_not_edit": may_not(request.user, Verb.EDIT, Entity.PROJECTS, refusal, words="Edit", icon="pencil"),
         "may_not_delete": may_not(request.user, Verb.DELETE, Entity.PROJECTS, refusal, words="Delete", icon="trash-2"),
         "may_delete": access.may(request.user, Verb.DELETE, Entity.PROJECTS, of_project(found)),
         "person": person or PersonForm(auto_id="person_%s", initial={"role": L1}),

@@ -103,7 +103,7 @@ def test_looking_as_somebody_else_and_back(sign_in: SignIn, site: Site) -> None:
     fits(page)
     axe(page)
     page.set_viewport_size({"width": 1280, "height": 800})
-    page.get_by_role("link", name="Change (You may not edit projects").press("Enter")
+    page.get_by_role("link", name="Edit (You may not edit projects").press("Enter")
     expect(page.get_by_text("You may not edit projects in project team-a. You are Viewer there")).to_be_visible()
     page.get_by_role("button", name="Look as yourself again").click()
     expect(page.get_by_text("You look as yourself again.")).to_be_visible()
