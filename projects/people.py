@@ -6,7 +6,7 @@ from django.apps import apps
 from django.db import IntegrityError, models, transaction
 
 from console.errors import Clash, UserError
-from projects import access, audit, charge, granting, sessions
+from projects import access, audit, charge, granting, personal, sessions
 from projects.audit import Event
 from projects.models import AccessRule, Project, User
 from projects.permissions import SYSTEM, Entity, Verb
@@ -46,7 +46,8 @@ def create_user(user: User, by: User, *, in_charge: bool = False) -> str:
 
 
 def reset_password(user: User, by: User) -> str:
-    """A new temporary password, told here only. The user's sessions end, as the old password does.
+    """A new temporary password, told here only. The user's sessions and access keys end, as the old password does: a key could have been
+    made by whoever knew it.
 
     Who came by a single sign-on that is not set up any more gets their first one. Raises NotAllowed also for who may not do all that the
     user may: with the password they would.
@@ -62,6 +63,7 @@ def reset_password(user: User, by: User) -> str:
         # Nothing else of the row: somebody may have deactivated them a moment ago.
         user.save(update_fields=["password", "must_change_password"])
         sessions.end_all(user)
+        personal.end_all(user, by)
         audit.record(Event.SECRET, "user", by=by, id=user.pk, name=user.username, after={"password": "changed"})
     return password
 

@@ -1,19 +1,25 @@
-"""Personal access keys: somebody's own client ids and secrets, with which a program does what they may. Nobody else handles them."""
+"""Personal access keys: somebody's own client ids and secrets, with which a program does what they may.
+
+Nobody else makes them or gets their secrets. Administrators see what there are, and end them.
+"""
 
 import secrets
 from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
+from django.http import Http404
 
 from console.errors import Clash, NotAllowed, UserError
-from projects import audit
+from projects import access, audit, granting
 from projects.actions import a_secret, digest, require_in_time, require_name
 from projects.audit import Event
 from projects.models import PersonalKey, User
+from projects.permissions import Entity, Verb
 
 MOST = 20
 """Keys of one person."""
+GONE = "This access key is not there any more."
 
 
 def create(name: str, *, of: User, expires_at: datetime | None = None) -> tuple[PersonalKey, str]:
@@ -23,8 +29,9 @@ def create(name: str, *, of: User, expires_at: datetime | None = None) -> tuple[
     secret = a_secret()
     try:
         with transaction.atomic():
-            # Counted under the lock of the person's row: two at once are counted one after the other.
-            User.objects.select_for_update().get(pk=of.pk)
+            # Under the lock of the person's row: two at once are counted one after the other, and a reset of the password, which
+            # writes that row, finds every key that was made before it.
+            _require_still(of, User.objects.select_for_update().get(pk=of.pk))
             if len(of.personal_keys.values_list("pk")[:MOST]) >= MOST:
                 raise UserError(f"You have {MOST} access keys, and there can be no more. Delete one that is not used.")
             key = PersonalKey.objects.create(
@@ -47,16 +54,30 @@ def rotate(key: PersonalKey) -> str:
     secret = a_secret()
     key.secret_hash = digest(secret)
     with transaction.atomic():
-        key.save(update_fields=["secret_hash"])
+        if not PersonalKey.objects.filter(pk=key.pk).update(secret_hash=key.secret_hash):
+            raise Http404(GONE)
         audit.record(Event.SECRET, "access-key", by=key.user, id=key.pk, name=key.name, after={"secret": "changed"})
     return secret
 
 
-def revoke(key: PersonalKey) -> None:
-    """Its secret and the tokens got with it end now."""
+def revoke(key: PersonalKey, by: User) -> None:
+    """Its secret and the tokens got with it end now. Raises NotAllowed for who is neither its owner nor may end somebody's keys."""
+    if by != key.user:
+        _require_may_end(key.user, by)
+    if not _end(key, by):
+        raise Http404(GONE)
+
+
+def revoke_all(user: User, by: User) -> int:
+    """An administrator ends all of somebody's keys; how many there were. They can make others: their password is as it was."""
+    _require_may_end(user, by)
+    return end_all(user, by)
+
+
+def end_all(user: User, by: User) -> int:
+    """The same without asking who may."""
     with transaction.atomic():
-        audit.record(Event.DELETE, "access-key", by=key.user, id=key.pk, name=key.name, before={"client id": key.client_id})
-        key.delete()
+        return sum(_end(key, by) for key in PersonalKey.objects.filter(user=user).select_related("user").order_by("name"))
 
 
 def of(user: User) -> Sequence[PersonalKey]:
@@ -64,6 +85,28 @@ def of(user: User) -> Sequence[PersonalKey]:
     return list(PersonalKey.objects.filter(user=user).order_by("name")[:MOST])
 
 
+def _end(key: PersonalKey, by: User) -> bool:
+    """Whether it was there."""
+    with transaction.atomic():
+        if not PersonalKey.objects.filter(pk=key.pk).delete()[0]:
+            return False
+        before = {"client id": key.client_id} | ({} if by == key.user else {"user": key.user.username})
+        audit.record(Event.DELETE, "access-key", by=by, id=key.pk, name=key.name, before=before)
+    return True
+
+
 def _require_person(user: User) -> None:
     if user.is_service:
         raise NotAllowed("A service account has a secret of its own and no personal access keys.")
+
+
+def _require_still(asking: User, now: User) -> None:
+    """Raises NotAllowed where they were let in with a password that was reset since: whoever knew it gets no key out of it."""
+    if not now.is_active or now.password != asking.password:
+        raise NotAllowed("Your password was changed, or you were deactivated, a moment ago. Sign in again.")
+
+
+def _require_may_end(user: User, by: User) -> None:
+    access.require(by, Verb.EDIT, Entity.USERS)
+    _require_person(user)
+    granting.require_not_above(user, by)

@@ -19,6 +19,7 @@ from projects.views import (
     settings,
     sign_on,
     signing,
+    user_keys,
     users,
     why,
 )
@@ -48,6 +49,9 @@ everybody = [
     path("users/<int:pk>/active", users.user_active, name="user-active"),
     path("users/<int:pk>/second-factor/reset", factors.reset, name="user-second-factor-reset"),
     path("users/<int:pk>/sessions/end", sessions.end_of, name="user-sessions-end"),
+    path("users/<int:pk>/keys", user_keys.keys, name="user-keys"),
+    path("users/<int:pk>/keys/end", user_keys.end_all, name="user-keys-end"),
+    path("users/<int:pk>/keys/<int:access_key>/end", user_keys.end, name="user-key-end"),
 ]
 
 of_projects = [

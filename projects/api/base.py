@@ -185,3 +185,10 @@ NEXT = "X-Next-Offset"
 def array(items: Sequence[Any], following: int | None = None) -> Response:
     """The answer of a list that is a bare array."""
     return Response(items, headers=None if following is None else {NEXT: str(following)})
+
+
+def once(body: dict[str, Any], status: int = 201) -> Response:
+    """An answer with a secret, which nothing on its way keeps."""
+    answer = Response(body, status=status)
+    answer["Cache-Control"] = "no-store"
+    return answer

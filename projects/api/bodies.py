@@ -231,6 +231,11 @@ def key(found: PersonalKey) -> dict[str, Any]:
     }
 
 
+def anybodys_key(found: PersonalKey) -> dict[str, Any]:
+    """A key as an administrator sees it."""
+    return key(found) | {"createdBy": found.user.username}
+
+
 def _scope(row: Scoped) -> dict[str, str]:
     scope = row.scope
     return {"scopeType": scope.level.value, "scopeId": "" if scope.id is None else str(scope.id), "scopeName": row.scope_words}
@@ -302,4 +307,9 @@ KEY = schemas.obj(
     ["id", "name", "clientId"],
     id=schemas.TEXT, name=schemas.TEXT, clientId=schemas.TEXT, clientSecret=_SECRET, expiresAt=MOMENT_OR_NULL, lastLogin=MOMENT_OR_NULL,
     createdAt=schemas.MOMENT,
+)  # fmt: skip
+ANYBODYS_KEY = schemas.obj(
+    ["id", "name", "clientId", "createdBy"],
+    id=schemas.TEXT, name=schemas.TEXT, clientId=schemas.TEXT, createdBy=schemas.said(schemas.TEXT, "The user's name."),
+    expiresAt=MOMENT_OR_NULL, lastLogin=MOMENT_OR_NULL, createdAt=schemas.MOMENT,
 )  # fmt: skip

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from console.errors import NotAllowed, UserError
 from projects import actions, addresses, audit, second_factor, throttle, tokens
 from projects.api import schemas
-from projects.api.base import ApiView
+from projects.api.base import ApiView, once
 from projects.models import PersonalKey, ServiceAccount, User
 
 WRONG = "The credentials are not right. Check them, and that the service account or user still exists."
@@ -52,9 +52,7 @@ class TokenView(ApiView):
         user.personal_key = key
         addresses.token_used(user)
         token, seconds = tokens.issue(user, key)
-        answer = Response({"accessToken": token, "tokenType": "Bearer", "expiresIn": seconds})
-        answer["Cache-Control"] = "no-store"
-        return answer
+        return once({"accessToken": token, "tokenType": "Bearer", "expiresIn": seconds}, 200)
 
 
 def _texts(body: Any) -> Mapping[str, str]:

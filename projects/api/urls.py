@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from projects.api import authorization, people, roles
+from projects.api import access_keys, authorization, roles, service_accounts, users
 from projects.api.audit import AuditLogView
 from projects.api.departments import DepartmentResourcesView, DepartmentsCountView, DepartmentsView, DepartmentView
 from projects.api.projects import ProjectsCountView
@@ -18,21 +18,24 @@ of_access = [
     path("authorization/access-rules/<int:pk>", authorization.RuleView.as_view(), name="api-access-rule"),
     path("authorization/permissions", authorization.PermissionsView.as_view(), name="api-permissions"),
     path("authorization/permitted-scopes", authorization.ScopesView.as_view(), name="api-permitted-scopes"),
-    path("users", people.UsersView.as_view(), name="api-users"),
-    path("users/count", people.UsersCountView.as_view(), name="api-users-count"),
-    path("users/<int:pk>", people.UserView.as_view(), name="api-user"),
-    path("users/<int:pk>/password", people.UserPasswordView.as_view(), name="api-user-password"),
-    path("users/<int:pk>/logout", people.UserLogoutView.as_view(), name="api-user-logout"),
-    path("service-accounts", people.AccountsView.as_view(), name="api-service-accounts"),
-    path("service-accounts/<int:pk>", people.AccountView.as_view(), name="api-service-account"),
-    path("service-accounts/<int:pk>/secret", people.AccountSecretView.as_view(), name="api-service-account-secret"),
+    path("users", users.UsersView.as_view(), name="api-users"),
+    path("users/count", users.UsersCountView.as_view(), name="api-users-count"),
+    path("users/<int:pk>", users.UserView.as_view(), name="api-user"),
+    path("users/<int:pk>/password", users.UserPasswordView.as_view(), name="api-user-password"),
+    path("users/<int:pk>/logout", users.UserLogoutView.as_view(), name="api-user-logout"),
+    path("users/<int:pk>/access-keys", access_keys.UserKeysView.as_view(), name="api-user-access-keys"),
+    path("service-accounts", service_accounts.AccountsView.as_view(), name="api-service-accounts"),
+    path("service-accounts/<int:pk>", service_accounts.AccountView.as_view(), name="api-service-account"),
+    path("service-accounts/<int:pk>/secret", service_accounts.AccountSecretView.as_view(), name="api-service-account-secret"),
     # As service accounts were called before.
-    path("apps", people.AppsView.as_view(), name="api-apps"),
-    path("apps/<int:pk>", people.AppView.as_view(), name="api-app"),
-    path("apps/<int:pk>/secret", people.AppSecretView.as_view(), name="api-app-secret"),
-    path("access-keys", people.KeysView.as_view(), name="api-access-keys"),
-    path("access-keys/<int:pk>", people.KeyView.as_view(), name="api-access-key"),
-    path("access-keys/<int:pk>/secret", people.KeySecretView.as_view(), name="api-access-key-secret"),
+    path("apps", service_accounts.AppsView.as_view(), name="api-apps"),
+    path("apps/<int:pk>", service_accounts.AppView.as_view(), name="api-app"),
+    path("apps/<int:pk>/secret", service_accounts.AppSecretView.as_view(), name="api-app-secret"),
+    path("access-keys", access_keys.KeysView.as_view(), name="api-access-keys"),
+    path("access-keys/<int:pk>", access_keys.KeyView.as_view(), name="api-access-key"),
+    path("access-keys/<int:pk>/secret", access_keys.KeySecretView.as_view(), name="api-access-key-secret"),
+    path("administration/access-keys", access_keys.EverybodysKeysView.as_view(), name="api-everybodys-access-keys"),
+    path("administration/access-keys/<int:access_key>", access_keys.AnybodysKeyView.as_view(), name="api-anybodys-access-key"),
 ]
 
 urlpatterns = [

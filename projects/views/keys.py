@@ -61,7 +61,7 @@ def key_secret(request: Request, pk: int) -> HttpResponse:
 def key_delete(request: Request, pk: int) -> HttpResponse:
     """Its secret and its tokens end."""
     key = _mine(request, pk)
-    personal.revoke(key)
+    personal.revoke(key, request.user)
     return onward(request, reverse("account") + BACK, f"Access key {key.name} is deleted.")
 
 

@@ -12,12 +12,13 @@ from tests.console_server import WebServer
 
 ROWS = """
 import json
-from projects import actions
+from projects import actions, personal
 from projects.permissions import SYSTEM
 from projects.scopes import TENANT
 from tests.cast import make_cast
 cast = make_cast()
 account, secret = actions.create_service_account(TENANT, "admin", by=cast.alice, role=SYSTEM)
+personal.create("laptop", of=cast.bob)
 print(json.dumps([account.client_id, secret, str(cast.cluster.pk)]))
 """
 
@@ -184,3 +185,11 @@ def test_programs_and_what_was_done(client: Any, project: dict[str, Any]) -> Non
     ]
     assert ("create", "project", "cars") in [(each["action"], each["entity_type"], each["entity_name"]) for each in logs]
     assert {each["result"] for each in logs} <= {"Succeeded", "Failed"}
+
+
+def test_somebodys_key_is_found_and_ended(client: Any) -> None:
+    keys = client.authentication_and_authorization.access_keys
+    [told] = models.AccessKeysAdministration.from_dict(keys.get_access_keys_administration(created_by="bob").data).access_keys
+    assert (told.name, told.created_by) == ("laptop", "bob")
+    assert keys.delete_access_key_by_id_administration(told.id).status_code == 200
+    assert keys.get_access_keys_administration().data == {"accessKeys": []}

@@ -82,6 +82,32 @@ def test_a_key_of_ones_own_is_shown_once(sign_in: SignIn, site: Site) -> None:
     axe(page)
 
 
+A_KEY = """
+from projects import personal
+from projects.models import User
+mallory = User.objects.get(username="mallory")
+for name in ("laptop", "cluster"):
+    personal.create(name, of=mallory)
+print(mallory.pk)
+"""
+
+
+def test_an_administrator_ends_somebodys_keys(sign_in: SignIn, site: Site) -> None:
+    page = sign_in("alice", f"/users/{site.server.python(A_KEY).strip()}/keys")
+    axe(page)
+    page.get_by_role("button", name="End laptop").click()
+    page.get_by_role("alertdialog").get_by_role("button", name="End access key").click()
+    expect(page.get_by_text("Access key laptop of mallory has ended.")).to_be_visible()
+    expect(page.get_by_role("row", name="laptop")).to_have_count(0)
+    expect(page.get_by_role("row", name="cluster")).to_be_visible()
+    page.get_by_role("button", name="End all").click()
+    page.get_by_role("alertdialog").get_by_role("button", name="End access keys").click()
+    expect(page.get_by_text("The access keys of mallory have ended (1).")).to_be_visible()
+    page.go_back()
+    page.reload()
+    expect(page.get_by_role("heading", name="No access keys")).to_be_visible()
+
+
 def test_a_service_account_that_ends(sign_in: SignIn, site: Site) -> None:
     page = sign_in("alice", "/service-accounts")
     page.get_by_role("link", name="New service account").first.click()

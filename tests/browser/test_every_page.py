@@ -31,6 +31,7 @@ UNSEEN: dict[str, str] = {
     **dict.fromkeys(("workload-head", "workload-events", "cluster-checks", "project-now", "wizard-templates"), PARTS),
     **dict.fromkeys(("sign-out", "home", "workload-new", "workload-stop", "workload-run", "workload-delete"), ACTS),
     **dict.fromkeys(("sign-on-test", "sessions-end-others", "session-end", "user-second-factor-reset", "user-sessions-end"), ACTS),
+    **dict.fromkeys(("user-keys-end", "user-key-end"), ACTS),
     **dict.fromkeys(
         ("sign-in-code", "sign-on", "sign-on-callback", "sign-on-connect", "sign-on-disconnect"), "seen in test_sign_on.py, on its way"
     ),
@@ -61,6 +62,7 @@ VISITS: dict[str, list[str]] = {
     "key-new": ["/account/keys/new"],
     "why": ["/why", "/why?permission=users:edit&scope=tenant"],
     "user-new": ["/users/new"],
+    "user-keys": ["/users/{keyed}/keys", "/users/{keyless}/keys"],
     "audit": ["/audit", "/audit?event=create&from=2026-01-31", "/audit?q=nothing-has-this-name"],
     "audit-entry": ["/audit/{audit}"],
     "policies-effective": ["/policies/effective"],

@@ -202,7 +202,7 @@ def test_a_token_ends_with_the_key_that_it_was_got_with_and_no_other(cast: Cast,
     if way == "rotated":
         personal.rotate(key)
     elif way == "deleted":
-        personal.revoke(key)
+        personal.revoke(key, cast.bob)
     else:
         PersonalKey.objects.filter(pk=key.pk).update(expires_at=timezone.now())
     ended("GET", "/access-keys", status=401)

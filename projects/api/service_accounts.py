@@ -1,0 +1,120 @@
+"""`/api/v1/service-accounts`, which were `/apps` before: programs' ways in."""
+
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from projects import access, actions
+from projects.api import bodies, filtering, schemas
+from projects.api.base import ApiView, Asked, array, once
+from projects.api.bodies import Body
+from projects.models import ServiceAccount, User
+from projects.permissions import Entity, Verb
+from projects.scopes import TENANT
+
+FIELDS = {
+    "id": filtering.identity("pk"),
+    "name": filtering.text("name"),
+    "clientId": filtering.text("client_id"),
+    "createdAt": filtering.moment("created_at"),
+}
+TAGS = ["access"]
+
+
+class AccountsView(ApiView):
+    @extend_schema(
+        operation_id="list_service_accounts",
+        description="The service accounts of the scopes in which you may see them.",
+        parameters=schemas.list_parameters(FIELDS),
+        responses={200: schemas.answer(schemas.items("serviceAccounts", bodies.ACCOUNT))} | schemas.errors(400, 401, 403),
+        tags=TAGS,
+    )
+    def get(self, request: Request) -> Response:
+        access.anywhere(self.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS)
+        asked = Asked(request)
+        accounts = filtering.matching(_accounts(self.user), asked, FIELDS)
+        return Response(filtering.paged(accounts, asked, FIELDS, ("name", "pk"), name="serviceAccounts", shown=bodies.account))
+
+    @extend_schema(
+        operation_id="create_service_account",
+        description="A service account, and its first access rule where roleId is given; its secret is told here only. Without "
+        "scopeType it is the tenant's, for who may make it there.",
+        request=schemas.content(bodies.ACCOUNT_REQUEST),
+        responses={201: schemas.answer(bodies.ACCOUNT)} | schemas.errors(400, 401, 403, 404, 409),
+        tags=TAGS,
+    )
+    def post(self, request: Request) -> Response:
+        access.anywhere(self.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS)
+        body = Body(request.data)
+        everywhere = access.may(self.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, TENANT)
+        scope = TENANT if everywhere and not body.has("scopeType") else body.scope()
+        role = body.role() if body.has("roleId") else ""
+        made, secret = actions.create_service_account(scope, body.text("name"), by=self.user, role=role, expires_at=body.life())
+        return once(bodies.account(made) | {"clientSecret": secret})
+
+
+@extend_schema_view(
+    get=extend_schema(
+        operation_id="list_apps", responses={200: schemas.answer(schemas.array(bodies.ACCOUNT))} | schemas.errors(400, 401, 403)
+    ),
+    post=extend_schema(operation_id="create_app"),
+)
+class AppsView(AccountsView):
+    """The older name of service accounts, and their older shape: an array."""
+
+    def get(self, request: Request) -> Response:
+        told = super().get(request).data
+        return array(told["serviceAccounts"], told.get("next"))
+
+
+class AccountView(ApiView):
+    @extend_schema(
+        operation_id="get_service_account",
+        description="One service account.",
+        responses={200: schemas.answer(bodies.ACCOUNT)} | schemas.errors(401, 404),
+        tags=TAGS,
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        return Response(bodies.account(get_object_or_404(_accounts(self.user), pk=pk)))
+
+    @extend_schema(
+        operation_id="delete_service_account",
+        description="Its secret and the tokens got with it end now.",
+        responses={200: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404),
+        tags=TAGS,
+    )
+    def delete(self, request: Request, pk: int) -> Response:
+        found: ServiceAccount = get_object_or_404(_accounts(self.user), pk=pk)
+        actions.delete_service_account(found, self.user)
+        return Response({"code": 200, "message": f"Service account {found.name} is deleted."})
+
+
+class AccountSecretView(ApiView):
+    @extend_schema(
+        operation_id="rotate_service_account",
+        description="A new secret, told here only. The present one, and the tokens got with it, end now.",
+        request=None,
+        responses={200: schemas.answer(bodies.ACCOUNT)} | schemas.errors(401, 403, 404),
+        tags=TAGS,
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        found: ServiceAccount = get_object_or_404(_accounts(self.user), pk=pk)
+        secret = actions.rotate_secret(found, self.user)
+        return once(bodies.account(found) | {"clientSecret": secret}, 200)
+
+
+@extend_schema_view(get=extend_schema(operation_id="get_app"), delete=extend_schema(operation_id="delete_app"))
+class AppView(AccountView):
+    """The same under the older name."""
+
+
+@extend_schema_view(post=extend_schema(operation_id="rotate_app"))
+class AppSecretView(AccountSecretView):
+    """The same under the older name."""
+
+
+def _accounts(user: User) -> Any:
+    return ServiceAccount.objects.visible_to(user).with_scope().select_related("user", "created_by")

@@ -1,0 +1,160 @@
+"""`/api/v1/users`: who signs in."""
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from console.errors import Clash, Invalid
+from projects import access, people, sessions
+from projects.api import bodies, filtering, schemas
+from projects.api.base import MOST, ApiView, Asked, array, once
+from projects.api.bodies import Body
+from projects.forms import USER_NAME
+from projects.models import User
+from projects.permissions import Entity, Verb
+
+FIELDS = {
+    "id": filtering.identity("pk"),
+    "username": filtering.text("username"),
+    "email": filtering.text("email"),
+    "isActive": filtering.flag("is_active"),
+    "createdAt": filtering.moment("date_joined"),
+}
+SEARCHED = ("username", "email")
+TAGS = ["access"]
+
+
+REQUEST = schemas.obj(
+    username=schemas.said(schemas.TEXT, "Their email address where it is not given."),
+    email=schemas.said(schemas.TEXT, "One of the two has to be given."),
+    resetPassword=schemas.said(schemas.FLAG, "Can only be true: a temporary password has to be changed at the first sign-in."),
+    notify=schemas.said(schemas.FLAG, "Can only be false: Muster sends no mail."),
+)
+
+
+class UsersView(ApiView):
+    @extend_schema(
+        operation_id="list_users",
+        description="Everybody who can sign in, 500 where limit is not given. For administrators. The answer is an array.",
+        parameters=schemas.list_parameters(FIELDS),
+        responses={200: schemas.answer(schemas.array(bodies.USER))} | schemas.errors(400, 401, 403),
+        tags=TAGS,
+    )
+    def get(self, request: Request) -> Response:
+        access.require(self.user, Verb.VIEW, Entity.USERS)
+        asked = Asked(request)
+        users = filtering.matching(people.everybody(), asked, FIELDS, SEARCHED)
+        found, following = asked.page(filtering.ordered(users, asked, FIELDS, ("username",)), MOST)
+        return array([bodies.user(each) for each in found], following)
+
+    @extend_schema(
+        operation_id="create_user",
+        description="A new local user with a temporary password, which is told here only. What they may do is for access rules to say.",
+        request=schemas.content(REQUEST),
+        responses={201: schemas.answer(bodies.USER)} | schemas.errors(400, 401, 403, 409),
+        tags=TAGS,
+    )
+    def post(self, request: Request) -> Response:
+        access.require(self.user, Verb.CREATE, Entity.USERS)
+        body = Body(request.data)
+        email = body.text("email", otherwise="", most=254)
+        name = body.text("username", otherwise=email or None, most=150)
+        if body.flag("resetPassword") is False:
+            raise Invalid(
+                [("resetPassword", "resetPassword can only be true: a temporary password has to be changed at the first sign-in.")]
+            )
+        if body.flag("notify"):
+            raise Invalid(
+                [("notify", "notify can only be false: Muster sends no mail. The answer has the password, to be told to the user.")]
+            )
+        for field, value, check in (("username", name, USER_NAME), ("email", email, validate_email)):
+            try:
+                if value:
+                    check(value)
+            except ValidationError as error:
+                raise Invalid([(field, " ".join(error.messages))]) from None
+        if User.objects.filter(username__iexact=name).exists():
+            raise Clash("There is a user of this name already. Choose another name.", field="username")
+        user = User(username=name, email=email)
+        password = people.create_user(user, self.user)
+        return once(bodies.user(user) | _told(password))
+
+
+class UsersCountView(ApiView):
+    @extend_schema(
+        operation_id="count_users",
+        description="How many users there are of what the list's filterBy and search ask for. For administrators.",
+        parameters=schemas.filters(FIELDS),
+        responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401, 403),
+        tags=TAGS,
+    )
+    def get(self, request: Request) -> Response:
+        access.require(self.user, Verb.VIEW, Entity.USERS)
+        return Response({"count": filtering.matching(people.everybody(), Asked(request), FIELDS, SEARCHED).count()})
+
+
+class UserPasswordView(ApiView):
+    @extend_schema(
+        operation_id="reset_user_password",
+        description="A new temporary password, told here only. The user's sessions and access keys end, as the old password does. "
+        "For administrators.",
+        request=None,
+        responses={200: schemas.answer(bodies.USER)} | schemas.errors(400, 401, 403, 404),
+        tags=TAGS,
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        access.require(self.user, Verb.EDIT, Entity.USERS)
+        found = get_object_or_404(people.everybody(), pk=pk)
+        password = people.reset_password(found, self.user)
+        return once(bodies.user(found) | _told(password), 200)
+
+
+class UserLogoutView(ApiView):
+    @extend_schema(
+        operation_id="logout_user",
+        description="End the user's sessions in browsers. Their access keys stay. For administrators.",
+        request=None,
+        responses={200: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404),
+        tags=TAGS,
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        access.require(self.user, Verb.EDIT, Entity.USERS)
+        found = get_object_or_404(people.everybody(), pk=pk)
+        sessions.end_all_of(found, self.user)
+        return Response({"code": 200, "message": f"The sessions of {found} have ended."})
+
+
+class UserView(ApiView):
+    @extend_schema(
+        operation_id="get_user",
+        description="One user. For administrators.",
+        responses={200: schemas.answer(bodies.USER)} | schemas.errors(401, 403, 404),
+        tags=TAGS,
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        access.require(self.user, Verb.VIEW, Entity.USERS)
+        return Response(bodies.user(get_object_or_404(people.everybody(), pk=pk)))
+
+    @extend_schema(
+        operation_id="change_user",
+        description="Let a user in, or keep them out (isActive); nothing else of them is changed here. For administrators.",
+        request=schemas.content(schemas.obj(["isActive"], isActive=schemas.FLAG)),
+        responses={200: schemas.answer(bodies.USER)} | schemas.errors(400, 401, 403, 404),
+        tags=TAGS,
+    )
+    def patch(self, request: Request, pk: int) -> Response:
+        access.require(self.user, Verb.EDIT, Entity.USERS)
+        user = get_object_or_404(people.everybody(), pk=pk)
+        active = Body(request.data).flag("isActive")
+        if active is None:
+            raise Invalid([("isActive", "isActive must be true or false.")])
+        people.set_active(user, active, self.user)
+        return Response(bodies.user(user))
+
+
+def _told(password: str) -> dict[str, str]:
+    """A temporary password, by our name and by the one that clients of Run:ai's API know."""
+    return {"temporaryPassword": password, "tempPassword": password}
