@@ -1,90 +1,22 @@
-"""Container runs as real processes: how they start, end, are stopped, and outlive whoever started them."""
+"""Container runs as real processes: how they start and end, and how they are stopped."""
 
-import asyncio
-import itertools
 import os
 import re
 import signal
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from localkube.kubelet import logfiles, proctree, records, runs
-from localkube.machine import LogOptions
+from localkube.kubelet import proctree, records, runs
+from tests.localkube.container_runs import ended, marked, output, place, pods, running, spec, start, start_shell, told, until
 
-PATH = "/usr/local/bin:/usr/bin:/bin"
-ATTEMPT = itertools.count()
+__all__ = ["pods"]
 
 LIBRARY_SIGNALS = 0b11 << 31
 """Signals 32 and 33 belong to the C library, which lets no program see to them."""
-
-
-@pytest.fixture
-def pods(tmp_path: Path) -> Iterator[Path]:
-    """A cluster's directory of pods; every process of a run in it is gone after the test."""
-    root = tmp_path / "pods"
-    root.mkdir()
-    yield root
-    runs.kill_everything(root)
-    assert not marked(root)
-
-
-def marked(below: Path) -> list[int]:
-    marks = proctree.marked(records.MARK)
-    return [pid for pid, mark in marks.items() if mark.startswith(os.path.realpath(below)) and proctree.start_ticks(pid) is not None]
-
-
-def spec(*argv: str, **more: object) -> runs.RunSpec:
-    values: dict = {"env": {"PATH": PATH}, "cwd": "/", "die_with": os.getpid()}
-    return runs.RunSpec(list(argv), **values | more)
-
-
-def place(pods: Path) -> Path:
-    return pods / "uid" / "main" / str(next(ATTEMPT))
-
-
-def start(pods: Path, *argv: str, **more: object) -> Path:
-    directory = place(pods)
-    runs.start(directory, spec(*argv, **more))
-    return directory
-
-
-def start_shell(pods: Path, script: str, **more: object) -> Path:
-    return start(pods, "sh", "-c", script, **more)
-
-
-def ended(directory: Path) -> runs.Exited:
-    return asyncio.run(asyncio.wait_for(runs.wait(directory), 30))
-
-
-def running(directory: Path) -> runs.Running:
-    found = asyncio.run(asyncio.wait_for(runs.started(directory), 30))
-    assert isinstance(found, runs.Running), found
-    return found
-
-
-def output(directory: Path) -> bytes:
-    async def collect() -> bytes:
-        return b"".join([chunk async for chunk in logfiles.read(directory, LogOptions(), lambda: False)])
-
-    return asyncio.run(collect())
-
-
-def until(true: Callable[[], object], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def told(directory: Path, text: bytes) -> None:
-    until(lambda: text in output(directory))
 
 
 @pytest.mark.parametrize(("code", "reason"), [(0, "Completed"), (1, "Error"), (77, "Error"), (255, "Error")])
@@ -225,201 +157,6 @@ def test_a_daemon_that_holds_the_pipe_open_outside_does_not_delay_the_end(pods: 
         (pods / "go").touch()
         assert ended(directory).exit_code == 0
     assert output(directory) == b"done\n"
-
-
-STARTER = """
-import os, sys, time
-from pathlib import Path
-from localkube.kubelet import runs
-runs.start(Path(sys.argv[1]), runs.RunSpec(sys.argv[3:], {"PATH": os.environ["PATH"]}, "/", die_with=int(sys.argv[2])))
-print("started", flush=True)
-time.sleep(1000)
-"""
-
-
-def starter(directory: Path, *argv: str) -> subprocess.Popen[bytes]:
-    """Another process that starts a run: a server that can be killed."""
-    command = [sys.executable, "-c", STARTER, str(directory), str(os.getpid()), *argv]
-    return subprocess.Popen(command, cwd=Path(runs.__file__).parents[2], stdout=subprocess.PIPE)
-
-
-def test_a_run_outlives_its_killed_starter_with_log_and_exit_code(pods: Path, tmp_path: Path) -> None:
-    directory, go = place(pods), tmp_path / "go"
-    with starter(directory, "sh", "-c", f"echo one; until [ -e {go} ]; do sleep 0.01; done; echo two; exit 42") as server:
-        assert server.stdout is not None
-        assert server.stdout.readline() == b"started\n"
-        found = running(directory)
-        server.kill()
-    assert runs.state(directory) == found
-    go.touch()
-    assert ended(directory).exit_code == 42
-    assert output(directory) == b"one\ntwo\n"
-
-
-def test_a_grace_period_goes_on_when_its_asker_is_killed(pods: Path) -> None:
-    directory = start_shell(pods, "trap '' TERM; echo ready; sleep 1000 & wait; wait; sleep 1000")
-    told(directory, b"ready")
-    ask = "import os, sys, pathlib; from localkube.kubelet import runs; runs.stop(pathlib.Path(sys.argv[1]), 0.5); os.kill(os.getpid(), 9)"
-    subprocess.run([sys.executable, "-c", ask, str(directory)], cwd=Path(runs.__file__).parents[2])
-    assert ended(directory).exit_code == 137
-
-
-def test_a_directory_runs_its_command_once(pods: Path, tmp_path: Path) -> None:
-    directory = place(pods)
-    command = ["sh", "-c", f"echo ran >> {tmp_path}/runs; sleep 0.1"]
-    servers = [starter(directory, *command) for _ in range(4)]
-    for server in servers:
-        assert server.stdout is not None
-        assert server.stdout.readline() == b"started\n"
-        server.kill()
-        server.communicate()
-    runs.start(directory, spec(*command))
-    ended(directory)
-    runs.start(directory, spec(*command))
-    until(lambda: not supervisors(directory))
-    assert (tmp_path / "runs").read_text() == "ran\n"
-
-
-def supervisors(directory: Path) -> list[str]:
-    """The processes whose command line names the run."""
-    lines = [Path(f"/proc/{name}/cmdline") for name in os.listdir("/proc") if name.isdigit()]
-    return [str(line) for line in lines if os.path.realpath(directory) in (line.read_text() if line.exists() else "")]
-
-
-def test_nothing_is_left_of_a_run_whose_supervisor_was_killed(pods: Path) -> None:
-    directory = start_shell(pods, "sleep 1000 & setsid setsid sleep 1001 & echo ready; wait")
-    told(directory, b"ready")
-    found = running(directory)
-    os.kill(found.supervisor, signal.SIGKILL)
-    end = ended(directory)
-    assert (end.exit_code, end.signal, end.reason) == (137, 9, "ContainerStatusUnknown")
-    assert end.started_at == found.started_at
-    assert not marked(pods)
-    assert runs.state(directory) == end
-
-
-def test_a_run_without_a_supervisor_is_not_a_run_of_the_process_that_has_its_pid_now(pods: Path) -> None:
-    directory = place(pods)
-    directory.mkdir(parents=True)
-    bystander = {"pid": os.getpid(), "ticks": 1, "boot": proctree.boot_id(), "claimed_at": time.time()}
-    records.write_first(str(directory), records.SPEC, {"argv": []})
-    records.write_first(str(directory), records.CLAIM, bystander)
-    runs.stop(directory, 0)
-    assert ended(directory).reason == "ContainerStatusUnknown"
-
-
-HOG = "import time; hog = b'x' * ({} << 20); print('full', flush=True); time.sleep(1000)"
-
-
-def test_more_memory_than_the_limit_is_oom_killed(pods: Path) -> None:
-    child = [sys.executable, "-I", "-S", "-c", HOG.format(100)]
-    directory = start(pods, sys.executable, "-c", f"import subprocess; subprocess.run({child!r})", memory_limit=80 << 20)
-    end = ended(directory)
-    assert (end.exit_code, end.signal, end.reason) == (137, 9, "OOMKilled")
-    assert end.peak_memory > 80 << 20
-    assert end.message == f"the processes used {end.peak_memory} bytes of memory, the limit is {80 << 20}"
-
-
-def test_memory_that_processes_share_counts_once(pods: Path) -> None:
-    share = "import os, time; hog = b'x' * (60 << 20); [os.fork() for _ in range(2)]; time.sleep(1.5)"
-    end = ended(start(pods, sys.executable, "-I", "-S", "-c", share, memory_limit=130 << 20))
-    assert (end.exit_code, end.reason) == (0, "Completed")
-    assert 60 << 20 < end.peak_memory < 130 << 20
-
-
-def test_a_run_ends_with_the_process_it_is_not_to_outlive(pods: Path) -> None:
-    with subprocess.Popen(["sleep", "1000"]) as master:
-        directory = start_shell(pods, "setsid sleep 1000 & sleep 1001", die_with=master.pid)
-        running(directory)
-        master.kill()
-    end = ended(directory)
-    assert (end.exit_code, end.message) == (137, "the process that this run was not to outlive has ended")
-    assert ended(start(pods, "true", die_with=master.pid)).message == "stopped before it was started"
-
-
-def test_states_follow_each_other(pods: Path) -> None:
-    directory = place(pods)
-    assert runs.state(directory) == runs.UNSTARTED
-    runs.start(directory, spec("sleep", "1000"))
-    assert isinstance(runs.state(directory), runs.Starting | runs.Running)
-    found = running(directory)
-    assert runs.state(directory) == found
-    assert Path(f"/proc/{found.pid}/comm").read_text() == "sleep\n"
-    runs.stop(directory, 0)
-    assert ended(directory) == runs.state(directory)
-
-
-def test_many_may_wait_for_one_run(pods: Path) -> None:
-    directory = start(pods, "sleep", "0.2")
-
-    async def waiters() -> list[runs.Exited]:
-        return await asyncio.gather(*(runs.wait(directory) for _ in range(20)))
-
-    assert len(set(asyncio.run(waiters()))) == 1
-
-
-def test_waiting_can_be_given_up(pods: Path) -> None:
-    directory = start(pods, "sleep", "1000")
-    running(directory)
-    with pytest.raises(TimeoutError):
-        asyncio.run(asyncio.wait_for(runs.wait(directory), 0.05))
-    assert isinstance(runs.state(directory), runs.Running)
-
-
-def test_waiting_ends_when_the_directory_is_removed(pods: Path) -> None:
-    directory = start(pods, "sleep", "1000")
-    running(directory)
-    runs.sweep(pods, keep=())
-    assert ended(directory).reason == "ContainerStatusUnknown"
-    assert list(pods.iterdir()) == []
-
-
-def test_a_sweep_spares_the_known_and_ends_the_rest(pods: Path) -> None:
-    kept, dropped = pods / "kept" / "main" / "0", pods / "dropped" / "main" / "0"
-    for directory in (kept, dropped):
-        runs.start(directory, spec("sh", "-c", "trap '' TERM; setsid sleep 1000 & sleep 1001"))
-    found = running(kept)
-    lost = running(dropped)
-    os.kill(lost.supervisor, signal.SIGKILL)
-    stubborn = dropped.parent / "closed" / "deep"
-    stubborn.mkdir(parents=True)
-    stubborn.parent.chmod(0o500)
-    runs.sweep(pods, keep={"kept"})
-    assert runs.state(kept) == found
-    assert not (pods / "dropped").exists()
-    assert not marked(pods / "dropped")
-
-
-def test_a_run_whose_files_are_gone_is_swept_too(pods: Path) -> None:
-    directory = start(pods, "sleep", "1000")
-    found = running(directory)
-    (pods / "uid").rename(pods.parent / "elsewhere")
-    runs.sweep(pods, keep=())
-    until(lambda: proctree.start_ticks(found.supervisor) is None)
-    assert not marked(pods)
-
-
-def test_a_container_that_prints_a_lot_is_logged_whole_in_little_memory(pods: Path) -> None:
-    count = 600_000
-    text = "x" * 50
-    script = (
-        f"import sys, time\nfor i in range({count // 100}): print(('{text}\\n' * 100)[:-1])\nprint('end', flush=True)\ntime.sleep(1000)"
-    )
-    directory = start(pods, sys.executable, "-I", "-S", "-c", script, log_max_bytes=100 << 20)
-    told_end = (b"x" * 50 + b"\n") * count + b"end\n"
-    until(lambda: b"end" in tail(directory))
-    peak = Path(f"/proc/{running(directory).supervisor}/status").read_text().partition("VmHWM:")[2].split()[0]
-    assert int(peak) < 40 * 1024
-    assert output(directory) == told_end
-
-
-def tail(directory: Path) -> bytes:
-    files = sorted(directory.glob("*.log"))
-    if not files:
-        return b""
-    with files[-1].open("rb") as file:
-        file.seek(max(files[-1].stat().st_size - 100, 0))
-        return file.read()
 
 
 def test_a_supervisor_leaves_no_zombie_and_no_word(pods: Path) -> None:

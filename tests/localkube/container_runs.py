@@ -1,0 +1,78 @@
+"""Container runs as real processes, in a directory of a test's own; none of them is left after it."""
+
+import asyncio
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from localkube.kubelet import logfiles, proctree, records, runs
+from localkube.machine import LogOptions
+
+PATH = "/usr/local/bin:/usr/bin:/bin"
+ATTEMPT = itertools.count()
+
+
+@pytest.fixture
+def pods(tmp_path: Path) -> Iterator[Path]:
+    """A cluster's directory of pods; every process of a run in it is gone after the test."""
+    root = tmp_path / "pods"
+    root.mkdir()
+    yield root
+    runs.kill_everything(root)
+    assert not marked(root)
+
+
+def marked(below: Path) -> list[int]:
+    marks = proctree.marked(records.MARK)
+    return [pid for pid, mark in marks.items() if mark.startswith(os.path.realpath(below)) and proctree.start_ticks(pid) is not None]
+
+
+def spec(*argv: str, **more: object) -> runs.RunSpec:
+    values: dict = {"env": {"PATH": PATH}, "cwd": "/", "die_with": os.getpid()}
+    return runs.RunSpec(list(argv), **values | more)
+
+
+def place(pods: Path) -> Path:
+    return pods / "uid" / "main" / str(next(ATTEMPT))
+
+
+def start(pods: Path, *argv: str, **more: object) -> Path:
+    directory = place(pods)
+    runs.start(directory, spec(*argv, **more))
+    return directory
+
+
+def start_shell(pods: Path, script: str, **more: object) -> Path:
+    return start(pods, "sh", "-c", script, **more)
+
+
+def ended(directory: Path) -> runs.Exited:
+    return asyncio.run(asyncio.wait_for(runs.wait(directory), 30))
+
+
+def running(directory: Path) -> runs.Running:
+    found = asyncio.run(asyncio.wait_for(runs.started(directory), 30))
+    assert isinstance(found, runs.Running), found
+    return found
+
+
+def output(directory: Path) -> bytes:
+    async def collect() -> bytes:
+        return b"".join([chunk async for chunk in logfiles.read(directory, LogOptions(), lambda: False)])
+
+    return asyncio.run(collect())
+
+
+def until(true: Callable[[], object], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def told(directory: Path, text: bytes) -> None:
+    until(lambda: text in output(directory))

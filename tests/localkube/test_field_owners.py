@@ -1,0 +1,139 @@
+"""Who owns which field of an object, against what a real API server recorded and by the rules."""
+
+import copy
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from localkube import apply, clock
+from tests.localkube.applying import applied, changed, owned, schema_of, thing, timeless, written
+from tests.localkube.recorded import exchange
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(clock, "now", lambda: datetime(2050, 1, 1, tzinfo=UTC))
+    return "2050-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("name", ["pytorchjob/create", "event/create-for-pytorchjob", "node/lease"])
+def test_the_fields_of_a_created_object_are_owned_as_recorded(name: str) -> None:
+    _, new = exchange(name)
+    expected = new["metadata"].pop("managedFields")
+    apply.track(None, new, manager=expected[0]["manager"], api_version=new["apiVersion"], schema=schema_of(new))
+    assert timeless(new["metadata"]["managedFields"]) == timeless(expected)
+
+
+def test_the_fields_of_a_created_pod_are_owned_as_recorded() -> None:
+    _, new = exchange("pod/create")
+    expected = new["metadata"].pop("managedFields")
+    for added in ("volumes", "tolerations", "priority", "preemptionPolicy", "serviceAccount", "serviceAccountName"):
+        del new["spec"][added]
+    del new["spec"]["containers"][0]["volumeMounts"]
+    apply.track(None, new, manager="console-recorder", api_version="v1", schema=schema_of(new))
+    assert timeless(new["metadata"]["managedFields"]) == timeless(expected)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "manager"),
+    [
+        ("pytorchjob/create", "pytorchjob/status-merge-patch", "console-recorder"),
+        ("pod/create", "pod/pending-unschedulable", "kube-scheduler"),
+    ],
+)
+def test_a_status_is_owned_apart_as_recorded(before: str, after: str, manager: str) -> None:
+    (_, old), (_, result) = exchange(before), exchange(after)
+    new = old | {"status": result["status"]}
+    apply.track(old, new, manager=manager, subresource="status", api_version=old["apiVersion"], schema=schema_of(old))
+    assert timeless(new["metadata"]["managedFields"]) == timeless(result["metadata"]["managedFields"])
+
+
+def test_a_changed_field_moves_to_who_changed_it() -> None:
+    made = written(None, thing(size=1, mode="a"), "one")
+    result = written(made, changed(made, size=2), "two")
+    assert owned(result, "one") == {"f:spec": {".": {}, "f:mode": {}}}
+    assert owned(result, "two") == {"f:spec": {"f:size": {}}}
+
+
+def test_a_removed_field_is_nobodys() -> None:
+    made = written(None, thing(size=1, mode="a"), "one")
+    new = copy.deepcopy(made)
+    del new["spec"]["size"]
+    result = written(made, new, "two")
+    assert owned(result, "one") == {"f:spec": {".": {}, "f:mode": {}}}
+    assert owned(result, "two") is None
+
+
+def test_a_manager_has_one_entry_per_operation_and_subresource() -> None:
+    made = applied(None, thing(mode="a"), "one")
+    result = written(made, changed(made, size=1), "one")
+    result = written(result, changed(result, size=2), "one")
+    result = written(result, result | {"status": {"phase": "x"}}, "one", "status")
+    assert owned(result, "one", "Apply") == {"f:spec": {"f:mode": {}}}
+    assert owned(result, "one") == {"f:spec": {"f:size": {}}}
+    assert owned(result, "one", subresource="status") == {"f:status": {".": {}, "f:phase": {}}}
+
+
+def test_writing_the_same_again_changes_no_entry(later: str) -> None:
+    made = written(None, thing(size=1))
+    made["metadata"]["managedFields"][0]["time"] = "2020-01-01T00:00:00Z"
+    assert written(made, made)["metadata"]["managedFields"] == made["metadata"]["managedFields"]
+    assert written(made, changed(made, size=2))["metadata"]["managedFields"][0]["time"] == later
+
+
+def test_what_only_the_server_writes_is_not_tracked() -> None:
+    new = thing(size=1)
+    new["metadata"] |= {"uid": "u", "resourceVersion": "1", "generation": 1, "creationTimestamp": clock.stamp()}
+    assert owned(written(None, new), "user") == {"f:spec": {".": {}, "f:size": {}}}
+
+
+def test_the_items_of_lists_and_maps_are_owned_as_their_schema_says() -> None:
+    made = thing(
+        parts=[{"name": "a"}], tags=["t"], plain=["p"], table={"k": "v"}, whole={"k": "v"}, ports=[{"port": 1}], free={"a": {"b": []}}
+    )
+    assert owned(written(None, made), "user")["f:spec"] == {
+        ".": {},
+        "f:parts": {".": {}, 'k:{"name":"a"}': {".": {}, "f:name": {}}},
+        "f:tags": {".": {}, 'v:"t"': {}},
+        "f:plain": {},
+        "f:table": {".": {}, "f:k": {}},
+        "f:whole": {},
+        "f:ports": {".": {}, 'k:{"port":1,"protocol":"TCP"}': {".": {}, "f:port": {}}},
+        "f:free": {".": {}, "f:a": {".": {}, "f:b": {}}},
+    }
+
+
+def test_an_object_that_nobody_is_known_to_own_stays_so() -> None:
+    assert "managedFields" not in written(thing(size=1), thing(size=2))["metadata"]
+
+
+def test_a_client_may_rewrite_or_forget_ownership_but_not_with_a_subresource() -> None:
+    made = written(None, thing(size=1), "one")
+    sent = copy.deepcopy(made)
+    sent["metadata"]["managedFields"][0]["manager"] = "two"
+    assert owned(written(made, sent), "two")
+    assert not owned(written(made, sent), "one")
+    assert owned(written(made, sent, subresource="status"), "one")
+    sent["metadata"]["managedFields"] = [{}]
+    assert "managedFields" not in written(made, sent)["metadata"]
+
+
+@pytest.mark.parametrize(
+    "entry", ["x", {"manager": "m"}, {"manager": "m", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"x": 1}}]
+)
+def test_entries_that_make_no_sense_are_replaced_by_the_stored_ones(entry: Any) -> None:
+    made = written(None, thing(size=1), "one")
+    sent = copy.deepcopy(made)
+    sent["metadata"]["managedFields"] = [entry]
+    assert owned(written(made, sent), "one")
+
+
+def test_the_oldest_of_many_updaters_become_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    obj = written(None, thing(table={}), "m0")
+    for number in range(1, 40):
+        monkeypatch.setattr(clock, "now", lambda second=number: datetime(2050, 1, 1, 0, 0, second, tzinfo=UTC))
+        obj = written(obj, changed(obj, table=obj["spec"]["table"] | {f"k{number}": "v"}), f"m{number}")
+    managers = [entry["manager"] for entry in obj["metadata"]["managedFields"]]
+    assert managers == ["ancient-changes", *(f"m{number}" for number in range(31, 40))]
+    assert len(owned(obj, "ancient-changes")["f:spec"]["f:table"]) == 31

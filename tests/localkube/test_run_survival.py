@@ -1,0 +1,103 @@
+"""Container runs and those who started, stop and look after them: what goes on when one of these is killed, and what ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from localkube.kubelet import proctree, records, runs
+from tests.localkube.container_runs import ended, marked, output, place, pods, running, spec, start, start_shell, told, until
+
+__all__ = ["pods"]
+
+STARTER = """
+import os, sys, time
+from pathlib import Path
+from localkube.kubelet import runs
+runs.start(Path(sys.argv[1]), runs.RunSpec(sys.argv[3:], {"PATH": os.environ["PATH"]}, "/", die_with=int(sys.argv[2])))
+print("started", flush=True)
+time.sleep(1000)
+"""
+
+
+def starter(directory: Path, *argv: str) -> subprocess.Popen[bytes]:
+    """Another process that starts a run: a server that can be killed."""
+    command = [sys.executable, "-c", STARTER, str(directory), str(os.getpid()), *argv]
+    return subprocess.Popen(command, cwd=Path(runs.__file__).parents[2], stdout=subprocess.PIPE)
+
+
+def test_a_run_outlives_its_killed_starter_with_log_and_exit_code(pods: Path, tmp_path: Path) -> None:
+    directory, go = place(pods), tmp_path / "go"
+    with starter(directory, "sh", "-c", f"echo one; until [ -e {go} ]; do sleep 0.01; done; echo two; exit 42") as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"started\n"
+        found = running(directory)
+        server.kill()
+    assert runs.state(directory) == found
+    go.touch()
+    assert ended(directory).exit_code == 42
+    assert output(directory) == b"one\ntwo\n"
+
+
+def test_a_grace_period_goes_on_when_its_asker_is_killed(pods: Path) -> None:
+    directory = start_shell(pods, "trap '' TERM; echo ready; sleep 1000 & wait; wait; sleep 1000")
+    told(directory, b"ready")
+    ask = "import os, sys, pathlib; from localkube.kubelet import runs; runs.stop(pathlib.Path(sys.argv[1]), 0.5); os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", ask, str(directory)], cwd=Path(runs.__file__).parents[2])
+    assert ended(directory).exit_code == 137
+
+
+def test_a_directory_runs_its_command_once(pods: Path, tmp_path: Path) -> None:
+    directory = place(pods)
+    command = ["sh", "-c", f"echo ran >> {tmp_path}/runs; sleep 0.1"]
+    servers = [starter(directory, *command) for _ in range(4)]
+    for server in servers:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"started\n"
+        server.kill()
+        server.communicate()
+    runs.start(directory, spec(*command))
+    ended(directory)
+    runs.start(directory, spec(*command))
+    until(lambda: not supervisors(directory))
+    assert (tmp_path / "runs").read_text() == "ran\n"
+
+
+def supervisors(directory: Path) -> list[str]:
+    """The processes whose command line names the run."""
+    lines = [Path(f"/proc/{name}/cmdline") for name in os.listdir("/proc") if name.isdigit()]
+    return [str(line) for line in lines if os.path.realpath(directory) in (line.read_text() if line.exists() else "")]
+
+
+def test_nothing_is_left_of_a_run_whose_supervisor_was_killed(pods: Path) -> None:
+    directory = start_shell(pods, "sleep 1000 & setsid setsid sleep 1001 & echo ready; wait")
+    told(directory, b"ready")
+    found = running(directory)
+    os.kill(found.supervisor, signal.SIGKILL)
+    end = ended(directory)
+    assert (end.exit_code, end.signal, end.reason) == (137, 9, "ContainerStatusUnknown")
+    assert end.started_at == found.started_at
+    assert not marked(pods)
+    assert runs.state(directory) == end
+
+
+def test_a_run_without_a_supervisor_is_not_a_run_of_the_process_that_has_its_pid_now(pods: Path) -> None:
+    directory = place(pods)
+    directory.mkdir(parents=True)
+    bystander = {"pid": os.getpid(), "ticks": 1, "boot": proctree.boot_id(), "claimed_at": time.time()}
+    records.write_first(str(directory), records.SPEC, {"argv": []})
+    records.write_first(str(directory), records.CLAIM, bystander)
+    runs.stop(directory, 0)
+    assert ended(directory).reason == "ContainerStatusUnknown"
+
+
+def test_a_run_ends_with_the_process_it_is_not_to_outlive(pods: Path) -> None:
+    with subprocess.Popen(["sleep", "1000"]) as master:
+        directory = start_shell(pods, "setsid sleep 1000 & sleep 1001", die_with=master.pid)
+        running(directory)
+        master.kill()
+    end = ended(directory)
+    assert (end.exit_code, end.message) == (137, "the process that this run was not to outlive has ended")
+    assert ended(start(pods, "true", die_with=master.pid)).message == "stopped before it was started"
