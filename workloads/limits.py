@@ -20,8 +20,24 @@ COUNTED = frozenset({Status.RUNNING, Status.DEGRADED})
 _COUNTED = {each.value for each in COUNTED}
 
 
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How long a workload ran: `before` in seconds, and since when it runs now, None where it does not."""
+
+    before: float
+    since: datetime | None = None
+
+    def seconds(self, now: datetime) -> float:
+        return self.before + (max(0.0, (now - self.since).total_seconds()) if self.since else 0.0)
+
+
 def ran(workloads: Sequence[Workload], now: datetime) -> Mapping[UUID, float]:
-    """Seconds that each was in Running, over all its runs. One query.
+    """Seconds that each was in Running, over all its runs. One query."""
+    return {key: each.seconds(now) for key, each in runs(workloads, now).items()}
+
+
+def runs(workloads: Sequence[Workload], now: datetime) -> Mapping[UUID, Ran]:
+    """How long each was in Running, over all its runs, by id. One query, none where none has run.
 
     The runs before this one count as they were when it began; this one from its history: what was preempted did not run meanwhile.
     """
@@ -29,19 +45,19 @@ def ran(workloads: Sequence[Workload], now: datetime) -> Mapping[UUID, float]:
     begun = [each.pk for each in workloads if each.started_at]
     # Somebody's asking for an end is told of as what they did.
     told = Q(kind=Event.Kind.STATUS) | Q(kind=Event.Kind.ACTION, new__in=[each.value for each in LEAVING])
-    rows = Event.objects.filter(told, workload__in=begun).order_by("at", "id")
+    rows = Event.objects.filter(told, workload__in=begun).order_by("at", "id") if begun else Event.objects.none()
     attempts = {each.pk: each.attempt for each in workloads}
     for key, attempt, at, new in rows.values_list("workload_id", "attempt", "at", "new"):
         if attempt == attempts[key]:
             changes[key].append((at, new))
-    return {each.pk: each.ran_seconds + _this_run(each, changes[each.pk], now) for each in workloads}
+    return {each.pk: _run(each, changes[each.pk], now) for each in workloads}
 
 
-def _this_run(workload: Workload, changes: Iterable[tuple[datetime, str]], now: datetime) -> float:
+def _run(workload: Workload, changes: Iterable[tuple[datetime, str]], now: datetime) -> Ran:
     if workload.started_at is None:
-        return 0.0
+        return Ran(workload.ran_seconds)
     end = min(workload.ended_at or now, now)
-    total, since = 0.0, workload.started_at
+    total, since = workload.ran_seconds, workload.started_at
     is_on = True
     for at, new in changes:
         if at < workload.started_at:
@@ -52,7 +68,11 @@ def _this_run(workload: Workload, changes: Iterable[tuple[datetime, str]], now: 
         elif not is_on and new in _COUNTED:
             since = moment
         is_on = new in _COUNTED
-    return total + (max(0.0, (end - since).total_seconds()) if is_on else 0.0)
+    if not is_on:
+        return Ran(total)
+    if workload.ended_at is None:
+        return Ran(total, since)
+    return Ran(total + max(0.0, (end - since).total_seconds()))
 
 
 @dataclass(frozen=True, slots=True)

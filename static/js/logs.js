@@ -15,11 +15,13 @@
       this.bar = root.querySelector("[data-logs-bar]");
       this.said = root.querySelector("[data-found]");
       this.foot = root.querySelector("[data-state]");
+      this.pods = root.querySelector(".lg-tabs");
       this.toEnd = root.querySelector("[data-end]");
       this.chunks = [];
       this.logs = {};
       this.floor = "";
-      this.atStart = this.atEnd = this.over = false;
+      this.atStart = this.atEnd = this.over = this.whole = this.settled = false;
+      this.nothing = "";
       this.loading = null;
       this.turn = 0;
       this.controls();
@@ -48,7 +50,7 @@
       if (KEPT.includes(input.name)) { localStorage.setItem(`muster-log-${input.name}`, input.checked ? "1" : "0"); this.looks(); }
       if (input.name === "bound") { this.floor = ""; this.open({}, true); }
       if (input.name === "regex" || input.name === "case") { this.place = null; }
-      if (input.name === "follow") { if (input.checked) this.open({}, true); else this.unfollow(); }
+      if (input.name === "follow") { if (input.checked) this.open({}, true); else { this.follow(); this.state(); } }
     }
 
     looks() {
@@ -67,6 +69,7 @@
     address(kind, more) {
       const url = new URL(this.root.dataset[kind], location.href);
       url.search = this.root.dataset.query;
+      if (this.root.dataset.pane !== undefined) url.searchParams.set("pane", "1");
       if (this.floor) url.searchParams.set("floor", this.floor);
       else if (this.bar.elements.bound.value) url.searchParams.append(...this.bar.elements.bound.value.split("="));
       Object.entries(more).forEach(([name, value]) => url.searchParams.set(name, value));
@@ -91,9 +94,10 @@
         const { head, items } = await this.ask(more);
         if (turn !== this.turn) return;
         this.floor = head.floor && this.bar.elements.bound.value ? head.floor : "";
-        this.over = head.over;
+        this.stands(head);
         this.atStart = head.at_start;
         this.atEnd = head.at_end;
+        this.whole = head.over && head.at_end;
         this.chunks.forEach((chunk) => chunk.element.remove());
         this.chunks = [];
         this.add(items, head.start, head.end, "end");
@@ -102,7 +106,7 @@
         if (end) this.down();
         else { this.bar.elements.follow.checked = false; this.show(head.target || (more.at === undefined ? "" : more.at)); }
         this.scrolled();
-        if (end) this.follow();
+        this.follow();
         this.state();
       } catch (error) { this.trouble(error); }
     }
@@ -139,11 +143,11 @@
     }
 
     more(way) {
-      const turn = this.turn;
+      const { turn, over } = this;
       const edge = way === "before" ? this.chunks[0].start : this.chunks[this.chunks.length - 1].end;
       this.loading = this.ask({ [way]: edge }).then(({ head, items }) => {
         if (turn !== this.turn) return;
-        if (way === "before") this.above(head, items); else this.below(head, items);
+        if (way === "before") this.above(head, items); else this.below(head, items, over);
       }).catch((error) => this.trouble(error)).finally(() => { this.loading = null; if (turn === this.turn) setTimeout(() => this.scrolled(), 50); });
     }
 
@@ -155,17 +159,19 @@
       this.atStart = head.at_start;
       while (this.count > MOST && this.chunks.length > 1) {
         this.chunks.pop().element.remove();
-        this.unfollow();
-        this.atEnd = false;
+        this.atEnd = this.whole = false;
       }
+      this.follow();
       this.state();
     }
 
-    below(head, items) {
+    // `over` is what was known when this was asked for: what was written between an end and the news that it is the last is still to come.
+    below(head, items, over) {
       this.add(items, head.start, head.end, "end");
       this.atEnd = head.at_end;
+      this.whole = over && head.at_end;
       this.shed();
-      if (this.atEnd && this.following) this.follow();
+      this.follow();
       this.state();
     }
 
@@ -183,36 +189,59 @@
 
     // New lines.
 
+    // Listens to the lines that come, where they are wanted and have a place; else only to how things stand, until they are settled.
     follow() {
-      if (this.source || this.over || !this.atEnd || !this.chunks.length) return;
-      const url = this.address("stream", { after: this.chunks[this.chunks.length - 1].end });
+      const lines = this.following && this.atEnd && !this.whole && this.chunks.length > 0;
+      if (this.settled && !lines) { this.unfollow(); return; }
+      if (this.source && this.lines === lines) return;
+      this.unfollow();
+      const url = this.address("stream", lines ? { after: this.chunks[this.chunks.length - 1].end } : { quiet: "1" });
       url.searchParams.delete("floor");
       const source = new EventSource(url);
-      this.source = source;
-      source.addEventListener("lines", (event) => this.came(event));
-      source.addEventListener("gaps", (event) => this.came(event));
-      source.addEventListener("over", () => { this.over = true; this.unfollow(); this.state(); });
+      Object.assign(this, { source, lines });
+      const heard = (name, take) => source.addEventListener(name, (event) => {
+        if (!this.alive) this.unfollow(); else if (this.source === source) { take(event); this.state(); }
+      });
+      heard("lines", (event) => this.came(event));
+      heard("gaps", (event) => this.came(event));
+      heard("state", (event) => { this.stands(JSON.parse(event.data)); this.whole ||= lines && this.over; });
+      heard("over", () => this.unfollow());
       source.addEventListener("open", () => this.state());
       source.addEventListener("error", () => {
         // A browser gives up after a refusal; after anything else it comes back by itself, from the last line it had.
-        if (source.readyState === EventSource.CLOSED && this.source === source) { this.source = null; setTimeout(() => this.alive && this.following && this.follow(), 5000); }
+        if (source.readyState === EventSource.CLOSED && this.source === source) { this.source = null; setTimeout(() => this.alive && this.follow(), 5000); }
         this.state();
       });
     }
 
     came(event) {
-      if (!this.alive) { this.unfollow(); return; }
       const stuck = this.stuck;
       const last = this.chunks[this.chunks.length - 1];
       this.add(JSON.parse(event.data), last.end, event.lastEventId, "end");
       this.empty();
-      if (stuck) { this.shed(); this.down(); } else if (this.count > MOST + CHUNK) { this.unfollow(); this.atEnd = false; this.toEnd.hidden = false; }
-      this.state();
+      if (stuck) { this.shed(); this.down(); } else if (this.count > MOST + CHUNK) { this.atEnd = this.whole = false; this.toEnd.hidden = false; this.follow(); }
     }
 
     unfollow() {
       if (this.source) this.source.close();
       this.source = null;
+    }
+
+    // How things stand: told whole with a window and when a stream begins, and of what has changed after that.
+    stands({ order, tabs, over, settled, nothing }) {
+      Object.assign(this, { over, settled, nothing });
+      const old = new Map([...this.pods.querySelectorAll("[data-pod]")].map((each) => [each.dataset.pod, each]));
+      let at = this.pods.firstElementChild;
+      order.map(String).forEach((pod) => {
+        const each = place(old.get(pod), tabs[pod]);
+        if (!each) return;
+        if (at.nextElementSibling !== each) at.after(each);
+        // At once: a link that is in the page before htmx knows it would load the whole page.
+        if (tabs[pod] !== undefined) window.htmx.process(each);
+        old.delete(pod);
+        at = each;
+      });
+      old.forEach((each) => each.remove());
     }
 
     get alive() { return document.contains(this.root); }
@@ -313,13 +342,34 @@
 
     state() {
       const lines = this.count;
-      const live = this.source && this.source.readyState === EventSource.OPEN;
-      const word = this.over ? "Complete" : live ? "Live" : this.source ? "Connecting" : "Paused";
-      this.foot.textContent = lines ? `${word} · ${lines.toLocaleString()} lines in view` : this.over ? "It wrote nothing." : `${word} · nothing written yet`;
-      this.foot.dataset.live = live ? "1" : "";
+      const listens = this.source && this.lines;
+      const live = listens && this.source.readyState === EventSource.OPEN && !this.over;
+      const word = this.over ? "Complete" : live ? "Live" : listens ? "Connecting" : "Paused";
+      const text = lines ? `${word} · ${lines.toLocaleString()} lines in view` : this.over ? this.nothing : `${word} · ${this.nothing}`;
+      // What is set again is read out again.
+      if (this.foot.textContent !== text) this.foot.textContent = text;
+      this.foot.classList.toggle("lg-live", !!live);
     }
 
     trouble(error) { this.foot.textContent = error.message || "The log could not be loaded. Load the page again."; }
+  }
+
+  // A pod's tab as it is now. The one that is there is changed where it stands: it may have the focus, or just be clicked.
+  function place(old, html) {
+    if (html === undefined) return old;
+    const holder = document.createElement("template");
+    holder.innerHTML = html;
+    const fresh = holder.content.firstElementChild;
+    if (!old) return fresh;
+    if (old.tagName !== fresh.tagName) { old.remove(); return fresh; }
+    for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    if (!fresh.hasAttribute("aria-current")) old.removeAttribute("aria-current");
+    const parts = [...fresh.childNodes];
+    const same = parts.findIndex((part, index) => !old.childNodes[index] || !part.isEqualNode(old.childNodes[index]));
+    const kept = same === -1 ? parts.length : same;
+    while (old.childNodes.length > kept) old.lastChild.remove();
+    old.append(...parts.slice(kept));
+    return old;
   }
 
   function label(who) {

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect
 from tests.browser.conftest import ANSWERED, LIMIT, a_page, as_admin
 from tests.cast import PASSWORD
 from tests.installation import Installation, eventually
-from tests.rest import Program
+from tests.rest import Program, Refused
 
 COUNTING = "sh -c 'n=0; while :; do n=$((n+1)); echo line $n; sleep 0.05; done'"
 LOST = ("Failed to load resource: net::ERR_", "htmx:sendError", "htmx:afterRequest", *ANSWERED)
@@ -118,13 +118,51 @@ def test_the_table_catches_up_after_the_web_process_was_killed(page: Page, progr
     assert same_page(page)
 
 
+@pytest.mark.parametrize("late_stream", [False, True], ids=["stream first", "pod first"])
+def test_logs_opened_as_soon_as_it_is_submitted_follow_its_pods(page: Page, program: Program, late_stream: bool) -> None:
+    """Whatever happens between the page, its window and its stream: all that there is to see, or nothing of it."""
+    name, held = f"late-{'stream' if late_stream else 'pod'}", list[Route]()
+    if late_stream:
+        page.route("**/logs/stream?*", lambda route: held.append(route))
+    said, search = page.locator("[data-logs] [data-state]"), page.get_by_role("searchbox", name="Search this log")
+    pods = page.get_by_role("navigation", name="Pods")
+    late = program.submit(name, command=COUNTING)
+    page.goto(f"/workloads/{late}/logs")
+    page.evaluate("window.marked = true")
+    search.fill("line")
+    if late_stream:
+        eventually(lambda: all(_written(program, late, f"{name}-{pod}") for pod in ("master-0", "worker-0")))
+        eventually(lambda: bool(page.wait_for_timeout(50)) or bool(held))
+        held[0].continue_()
+        page.unroute("**/logs/stream?*")
+    expect(pods.get_by_role("link")).to_have_text(["All", f"{name}-master-0", f"{name}-worker-0"], timeout=RUNS_WITHIN)
+    both = page.get_by_role("log", name="Logs of all pods")
+    for pod in ("master-0", "worker-0"):
+        expect(both.locator(f".lg-who[title^='{name}-{pod},']").first).to_be_visible()
+    expect(said).to_contain_text("Live")
+    expect(pods.get_by_role("link", name="All")).to_have_attribute("aria-current", "true")
+    expect(search).to_have_value("line")
+    expect(search).to_be_focused()
+    pods.get_by_role("link", name=f"{name}-master-0").click()
+    log = page.get_by_role("log", name=f"Log of {name}-master-0")
+    eventually(lambda: _last(log) > 40)
+    assert _numbers(log)[:40] == list(range(1, 41))
+    assert same_page(page)
+    program.delete(late)
+
+
+def _written(program: Program, workload: str, pod: str) -> bool:
+    try:
+        return bool(program.log(workload, pod))
+    except Refused:
+        return False
+
+
 def test_a_followed_log_loses_and_doubles_no_line_when_the_web_process_is_killed(
     page: Page, program: Program, installation: Installation
 ) -> None:
     counting = program.submit("counting", command=COUNTING)
     expect(row(page, "counting").locator(".c-status")).to_contain_text("Running", timeout=RUNS_WITHIN)
-    # A pod that has written nothing yet is no link.
-    eventually(lambda: 'title="counting-master-0"' in page.request.get(f"/workloads/{counting}/logs").text())
     page.goto(f"/workloads/{counting}/logs")
     page.get_by_role("navigation", name="Pods").get_by_role("link", name="counting-master-0").click()
     log = page.get_by_role("log", name="Log of counting-master-0")

@@ -4,7 +4,7 @@ import asyncio
 import io
 import json
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from workloads import logbook
 from workloads.logbook import live, places, stamps
 from workloads.logbook.writing import Writer
 from workloads.models import Log, Workload
-from workloads.views import logs
+from workloads.views import logstream
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.anyio]
 
@@ -51,8 +51,12 @@ def settle(log: Log) -> None:
     Log.objects.filter(pk=log.pk).update(state=Log.State.COMPLETE)
 
 
+def rest(workload: Workload, status: str) -> None:
+    Workload.objects.filter(pk=workload.pk).update(status=status)
+
+
 async def events(client: AsyncClient, workload: Workload, query: dict[str, Any], last: str = "") -> AsyncIterator[tuple[str, str, Any]]:
-    """(event, id, data) of a stream, until it ends."""
+    """(event, id, data) of a stream, until it ends; "" for the id of one that is no place in a log."""
     headers = {"Last-Event-ID": last} if last else {}
     answer = await client.get(reverse("log-stream", args=[workload.pk]), query, headers=headers)
     assert answer.status_code == 200
@@ -61,7 +65,7 @@ async def events(client: AsyncClient, workload: Workload, query: dict[str, Any],
         async for piece in stream:
             fields = dict(line.split(": ", 1) for line in piece.decode().splitlines() if ": " in line and not line.startswith(":"))
             if "event" in fields:
-                yield fields["event"], fields["id"], json.loads(fields["data"])
+                yield fields["event"], fields.get("id", ""), json.loads(fields["data"])
     finally:
         await stream.aclose()
 
@@ -72,7 +76,7 @@ async def collected(client: AsyncClient, workload: Workload, query: dict[str, An
     async with asyncio.timeout(30):
         stream = events(client, workload, query, last)
         async for _, told, data in stream:
-            last = told
+            last = told or last
             found += [item["x"] for item in data if "x" in item] if isinstance(data, list) else []
             if len(found) >= until:
                 break
@@ -86,6 +90,7 @@ async def test_lines_come_as_they_are_written_until_the_end() -> None:
     waiting = asyncio.create_task(collected(client, workload, {"log": log.pk, "after": ""}, until=1000))
     await asyncio.to_thread(append, log, ["new 0", "new 1"])
     await sync_to_async(settle)(log)
+    await sync_to_async(rest)(workload, "Completed")
     found, _ = await waiting
     assert found == ["line 0", "line 1", "new 0", "new 1"]
     assert not live._feeds
@@ -101,6 +106,7 @@ async def test_a_stream_that_breaks_off_and_comes_back_loses_and_doubles_nothing
         found += lines
         await asyncio.to_thread(append, log, [f"line {len(found)} or so"])
     await sync_to_async(settle)(log)
+    await sync_to_async(rest)(workload, "Completed")
     found += (await collected(client, workload, {"log": log.pk}, 1 << 30, last))[0]
     held = [line.decode().split(" ", 1)[1] for line in logbook.tail(log, 1 << 20).splitlines()]
     assert found == held
@@ -116,9 +122,94 @@ async def test_a_pod_that_writes_late_is_in_the_merged_stream_with_every_line() 
     assert first.pk != second.pk
 
 
+async def told(client: AsyncClient, workload: Workload, query: dict[str, Any], until: Callable[[list[tuple[str, Any]]], bool]) -> Any:
+    """The events (name, data) of a stream until they are as wanted."""
+    found: list[tuple[str, Any]] = []
+    async with asyncio.timeout(30):
+        stream = events(client, workload, query)
+        async for name, _, data in stream:
+            found.append((name, data))
+            if until(found):
+                break
+        await stream.aclose()
+    return found
+
+
+def of(found: list[tuple[str, Any]], name: str) -> list[Any]:
+    return [data for event, data in found if event == name]
+
+
+async def next_state(stream: AsyncIterator[tuple[str, str, Any]]) -> Any:
+    async for name, _, data in stream:
+        if name == "state":
+            return data
+    raise AssertionError("the stream has ended")
+
+
+async def test_who_wrote_is_told_also_of_a_log_that_came_between_the_window_and_the_stream() -> None:
+    client, workload = await signed_in()
+    window = await client.get(reverse("log-window", args=[workload.pk]), {"attempt": 1})
+    end = json.loads(window.content.splitlines()[0])["end"]
+    log = await capturing(workload, 2)
+    found = await told(client, workload, {"attempt": 1, "after": end}, lambda found: bool(of(found, "lines")))
+    assert of(found, "lines")[0][0]["logs"][str(log.pk)]["pod"] == "train1-0"
+
+
+async def test_a_stream_tells_whole_how_things_stand_and_then_what_has_changed() -> None:
+    client, workload = await signed_in()
+    first = await capturing(workload, 1)
+    stream = events(client, workload, {"attempt": 1})
+    async with asyncio.timeout(30):
+        _, _, whole = await anext(stream)
+        second = await capturing(workload, 1, rank=1)
+        changed = await next_state(stream)
+    await stream.aclose()
+    assert (list(whole["tabs"]), whole["order"]) == ([str(first.pod_id)], [first.pod_id])
+    assert (list(changed["tabs"]), changed["order"]) == ([str(second.pod_id)], [first.pod_id, second.pod_id])
+    assert f"?log={second.pk}" in changed["tabs"][str(second.pod_id)]
+    again = of(await told(client, workload, {"attempt": 1}, lambda found: bool(of(found, "state"))), "state")[0]
+    assert list(again["tabs"]) == [str(first.pod_id), str(second.pod_id)]
+
+
+async def test_a_log_that_is_over_is_not_the_end_while_other_pods_may_come() -> None:
+    client, workload = await signed_in()
+    log = await capturing(workload, 2)
+    await sync_to_async(settle)(log)
+    await sync_to_async(rest)(workload, "Running")
+
+    def over(found: list[tuple[str, Any]]) -> bool:
+        return bool(of(found, "state")) and bool(of(found, "state")[-1]["over"])
+
+    found = await told(client, workload, {"log": log.pk}, over)
+    assert [name for name, _ in found] == ["state", "lines", "state"]
+    assert [each["over"] for each in of(found, "state")] == [False, True], "not before its last line"
+    assert not of(found, "state")[-1]["settled"]
+    await sync_to_async(rest)(workload, "Completed")
+    found = await told(client, workload, {"log": log.pk}, lambda found: bool(of(found, "over")))
+    assert of(found, "state")[-1]["settled"]
+
+
+async def test_a_quiet_stream_tells_how_things_stand_and_no_line() -> None:
+    client, workload = await signed_in()
+    log = await capturing(workload, 2)
+    await sync_to_async(settle)(log)
+    await sync_to_async(rest)(workload, "Completed")
+    found = await told(client, workload, {"attempt": 1, "quiet": "1"}, lambda found: False)
+    assert [name for name, _ in found] == ["state", "over"]
+
+
+async def test_the_stream_of_an_attempt_before_this_one_ends() -> None:
+    client, workload = await signed_in()
+    log = await capturing(workload, 2)
+    await sync_to_async(settle)(log)
+    await sync_to_async(Workload.objects.filter(pk=workload.pk).update)(attempt=2, status="Running")
+    found = await told(client, workload, {"attempt": 1}, lambda found: False)
+    assert [name for name, _ in found] == ["state", "lines", "state", "over"]
+
+
 async def test_a_stream_is_asked_for_anew_before_long_and_not_given_to_who_has_signed_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "STREAM_SECONDS", 0.05)
-    monkeypatch.setattr(logs, "HEARTBEAT", 0.05)
+    monkeypatch.setattr(logstream, "STREAM_SECONDS", 0.05)
+    monkeypatch.setattr(logstream, "HEARTBEAT", 0.05)
     client, workload = await signed_in()
     log = await capturing(workload, 1)
     await client.alogout()
@@ -126,7 +217,7 @@ async def test_a_stream_is_asked_for_anew_before_long_and_not_given_to_who_has_s
     await client.aforce_login(await User.objects.aget(username="bob"))
     stream = events(client, workload, {"log": log.pk})
     async with asyncio.timeout(30):
-        assert [name async for name, _, _ in stream] == ["lines"]
+        assert [name async for name, _, _ in stream] == ["state", "lines"]
 
 
 async def test_too_many_streams_of_one_person_are_refused(settings: Any) -> None:

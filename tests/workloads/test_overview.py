@@ -16,7 +16,9 @@ from projects.models import AccessRule, CustomRole, Project, User
 from tests.cast import Cast
 from tests.workloads.table_rows import a_workload
 from workloads.models import Pod, Sample, Workload
+from workloads.overview import quotas
 from workloads.overview.history import SPANS, history
+from workloads.overview.sights import Sight
 from workloads.tasks.sampling import moment
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
@@ -227,6 +229,44 @@ def test_the_allocation_is_there_as_a_file(cast: Cast) -> None:
 
 def test_a_picture_that_there_is_not(cast: Cast) -> None:
     assert as_(cast.alice).get("/overview/nothing.csv").status_code == 404
+
+
+@pytest.mark.parametrize("holding", [0, 3, 8, 14])
+@pytest.mark.parametrize("unbounded", [0, 4, 15])
+def test_the_highest_and_the_lowest_are_those_of_all_projects(cast: Cast, holding: int, unbounded: int) -> None:
+    """As a comparison of every one of them finds, however many have nothing, no quota, or the same."""
+    names = [f"p-{number:03}" for number in range(30)]
+    Project.objects.bulk_create(
+        Project(
+            name=name,
+            namespace=name,
+            queue=name,
+            department=cast.research,
+            cluster=cast.cluster,
+            gpu_quota=(None if number % 2 else 0) if number < unbounded else Decimal(1 + number % 3),
+        )
+        for number, name in enumerate(names)
+    )
+    rows = list(Project.objects.filter(name__in=names).order_by("-name"))
+    for number, project in enumerate(rows[:holding]):
+        a_workload(project, gpus_allocated=Decimal(1 + number % 4))
+    sight = Sight(cast.alice)
+    found, every = quotas.of_projects(sight), quotas.Quotas(quotas.all_projects(sight))
+    assert len(every.rows) == 32
+    assert [row.id for row in found.highest] == [row.id for row in every.highest]
+    assert [row.id for row in found.lowest] == [row.id for row in every.lowest]
+
+
+def test_a_project_behind_thousands_by_name_is_compared(cast: Cast) -> None:
+    more = (
+        Project(name=f"a-{n:04}", namespace=f"a-{n}", queue=f"a-{n}", department=cast.research, cluster=cast.cluster, gpu_quota=1)
+        for n in range(2100)
+    )
+    Project.objects.bulk_create(more)
+    a_workload(cast.team_b, gpus_allocated=Decimal(2))
+    assert quotas.of_projects(Sight(cast.alice)).highest[0].name == "team-b"
+    lines = as_(cast.alice).get("/overview/projects.csv").content.decode().splitlines()
+    assert (len(lines), lines[1].split(",")[0]) == (2103, "team-b")
 
 
 @pytest.mark.parametrize("address", ["/overview", "/overview/allocation?range=24h", "/overview/projects.csv"])

@@ -216,7 +216,7 @@ def test_a_page_takes_as_many_queries_with_fifty_rows_as_with_five(cast: Cast, s
 def test_a_row_is_made_once_for_each_change_and_for_all_viewers(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     real = rendering.render
-    monkeypatch.setattr(rendering, "render", lambda workload: made.append(workload.name) or real(workload))
+    monkeypatch.setattr(rendering, "render", lambda workload, ran: made.append(workload.name) or real(workload, ran))
     workload = a_workload(cast.team_a)
     for user in (cast.bob, cast.vera, cast.alice):
         html(as_(user))

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db.models import F, QuerySet
 from django.http import Http404
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,6 +13,7 @@ from rest_framework.response import Response
 from projects.api import schemas
 from projects.api.base import ApiView, Asked, listed
 from projects.models import User
+from workloads import limits
 from workloads.actions import NOT_THERE
 from workloads.api import showing
 from workloads.api.descriptions import EVENT, POD, RECORD, WORKLOAD
@@ -38,7 +40,8 @@ class WorkloadView(ApiView):
         workload = found(self.user, workload_id)
         waits = workload.status == "Pending" and workload.reason
         messages = [{"nodePool": showing.NODE_POOL, "reason": workload.reason, "userMessage": workload.reason}] if waits else []
-        return Response(showing.item(workload) | {"pendingSchedulingMessages": messages})
+        ran = limits.ran([workload], timezone.now())[workload.pk]
+        return Response(showing.item(workload, ran) | {"pendingSchedulingMessages": messages})
 
 
 class WorkloadPodsView(ApiView):

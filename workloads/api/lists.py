@@ -1,14 +1,16 @@
 """Lists of the REST API: workloads and pods that one may see, filtered, sorted and by offset."""
 
 from django.db.models import QuerySet
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from projects.api import filtering, schemas
-from projects.api.base import ApiView, Asked
+from projects.api.base import ApiView, Asked, listed
 from projects.models import User
 from projects.querysets import visible_projects
+from workloads import limits
 from workloads.api import showing
 from workloads.api.descriptions import POD, WORKLOAD
 from workloads.models import Pod, Workload
@@ -61,7 +63,9 @@ class WorkloadsView(ApiView):
     def get(self, request: Request) -> Response:
         asked = Asked(request)
         rows = _workloads(self.user, asked).select_related("project__department", "submitted_by").defer("pod_group")
-        return Response(filtering.paged(rows, asked, WORKLOADS, ("-created_at", "-id"), name="workloads", shown=showing.item))
+        found, following = asked.page(filtering.ordered(rows, asked, WORKLOADS, ("-created_at", "-id")), 50)
+        ran = limits.ran(found, timezone.now())
+        return Response(listed("workloads", [showing.item(each, ran[each.pk]) for each in found], following))
 
 
 class WorkloadsCountView(ApiView):

@@ -4,8 +4,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django.utils import timezone
-
 from workloads import quantities
 from workloads.manifests.rest import as_rest
 from workloads.models import Event, Pod, Workload
@@ -38,8 +36,8 @@ def submission(workload: Workload, requested_name: str = "") -> Body:
     }
 
 
-def item(workload: Workload) -> Body:
-    """One of the list. Needs project with department, and submitted_by."""
+def item(workload: Workload, ran: float) -> Body:
+    """One of the list, which ran so many seconds. Needs project with department, and submitted_by."""
     spec = from_json(workload.spec)
     project = workload.project
     conditions = _conditions(workload)
@@ -76,7 +74,7 @@ def item(workload: Workload) -> Body:
         "requestedPods": _requested_pods(spec),
         "requestedNodePools": list(spec.setup.node_pools) or [NODE_POOL],
         "currentNodePools": [] if spec.setup.node_pools or not workload.running_pods else [NODE_POOL],
-        "totalRunningTimeSeconds": _ran(workload),
+        "totalRunningTimeSeconds": int(ran),
         "additionalFields": {"attempt": workload.attempt, "ended": workload.ended},
     } | _what_runs(workload, spec)
 
@@ -145,13 +143,6 @@ def moment(at: datetime | None) -> str | None:
 
 def _submitter(workload: Workload) -> str:
     return workload.submitted_by.username if workload.submitted_by else ""
-
-
-def _ran(workload: Workload) -> int:
-    running = 0.0
-    if workload.started_at is not None:
-        running = ((workload.ended_at or timezone.now()) - workload.started_at).total_seconds()
-    return int(workload.ran_seconds + max(0.0, running))
 
 
 def _requested_pods(spec: Spec) -> Body:

@@ -1,4 +1,4 @@
-"""Logs that grow while somebody looks: one poller for each workload and process looks at the files for all its viewers."""
+"""Logs that grow while somebody looks: one poller for each attempt and process looks at rows and files for all its viewers."""
 
 import asyncio
 import contextlib
@@ -11,12 +11,12 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 from console.streams import Streams
-from workloads.logbook import places, texts, windows
+from workloads.logbook import places, standing, texts, windows
 from workloads.logbook.framing import forward
 from workloads.logbook.reading import opened
+from workloads.logbook.standing import Standing
 from workloads.logbook.windows import Cursor, Window
 from workloads.models import Log, Workload
-from workloads.states import RESTING, Status
 
 LOOK_EVERY = 0.2
 ASK_EVERY = 2.0
@@ -26,22 +26,29 @@ streams = Streams(20)
 """Logs that one person follows, on pages and through the API."""
 
 
-class Feed:
-    """One workload's logs. `version` grows with every change; `sizes` are those of the files now, by the log's id."""
+Key = tuple[uuid.UUID, int]
+"""A workload and the number of an attempt."""
 
-    def __init__(self, workload: uuid.UUID) -> None:
-        self._workload = workload
+
+class Feed:
+    """One attempt's logs. `version` grows with every change; `sizes` are those of the files now, by the log's id.
+
+    `standing` is None once there is no such workload.
+    """
+
+    def __init__(self, key: Key) -> None:
+        self._key = key
         self._changed = asyncio.Event()
         self.viewers = 0
         self.version = 0
         self.logs: Sequence[Log] = ()
         self.sizes: dict[int, int] = {}
-        self.resting = False
+        self.standing: Standing | None = None
         self.task: asyncio.Task[None] | None = None
 
     async def ask(self) -> None:
         """Read the rows anew."""
-        self.logs, self.resting = await sync_to_async(_rows, thread_sensitive=False)(self._workload)
+        self.standing, self.logs = await sync_to_async(_rows, thread_sensitive=False)(*self._key)
         self.look()
         self._tell()
 
@@ -81,15 +88,16 @@ class Feed:
         self._changed = asyncio.Event()
 
 
-_feeds: dict[uuid.UUID, Feed] = {}
+_feeds: dict[Key, Feed] = {}
 
 
 @contextlib.asynccontextmanager
-async def watching(workload: uuid.UUID) -> AsyncIterator[Feed]:
-    """The workload's feed, shared by all who watch it in this process."""
-    feed = _feeds.get(workload)
+async def watching(workload: uuid.UUID, attempt: int) -> AsyncIterator[Feed]:
+    """The attempt's feed, shared by all who watch it in this process."""
+    key = (workload, attempt)
+    feed = _feeds.get(key)
     if feed is None or feed.broken:
-        feed = _feeds[workload] = Feed(workload)
+        feed = _feeds[key] = Feed(key)
     feed.viewers += 1
     try:
         if feed.task is None:
@@ -101,8 +109,8 @@ async def watching(workload: uuid.UUID) -> AsyncIterator[Feed]:
         if not feed.viewers:
             if feed.task is not None:
                 feed.task.cancel()
-            if _feeds.get(workload) is feed:
-                del _feeds[workload]
+            if _feeds.get(key) is feed:
+                del _feeds[key]
 
 
 def window(logs: Iterable[Log], cursor: Cursor, sizes: dict[int, int]) -> Window:
@@ -116,7 +124,7 @@ def window(logs: Iterable[Log], cursor: Cursor, sizes: dict[int, int]) -> Window
 async def follow(log: Log, *, tail: int | None = None, since: int | None = None, timestamps: bool = False) -> AsyncIterator[bytes]:
     """A log's lines, each with its newline, those there are and those that come, until the run has ended. In bounded chunks."""
     at = await sync_to_async(_begin, thread_sensitive=False)(log, tail, since)
-    async with watching(log.pod.workload_id) as feed:
+    async with watching(log.pod.workload_id, log.pod.attempt) as feed:
         while True:
             version = feed.version
             row = next((each for each in feed.logs if each.pk == log.pk), None)
@@ -147,12 +155,14 @@ def _chunk(log: Log, at: int, timestamps: bool) -> tuple[bytes, int]:
     return b"".join(held), at
 
 
-def _rows(workload: uuid.UUID) -> tuple[list[Log], bool]:
+def _rows(key: uuid.UUID, attempt: int) -> tuple[Standing | None, list[Log]]:
+    """How the attempt stands, and after that its logs: what is settled is all among them."""
     # A thread of the loop's pool: nobody else gives its connection back.
     try:
-        logs = Log.objects.filter(pod__workload=workload).select_related("pod").defer("pod__data").order_by("pod__rank", "pod_id", "id")
-        status = Workload.objects.filter(pk=workload).values_list("status", flat=True).first()
-        return list(logs[: windows.MOST_LOGS * 4]), status is None or Status(status) in RESTING
+        workload = Workload.objects.only(*standing.SHOWN).filter(pk=key).first()
+        now = None if workload is None else standing.of(workload, attempt)
+        logs = Log.objects.filter(pod__workload=key, pod__attempt=attempt).select_related("pod").defer("pod__data")
+        return now, list(logs.order_by("pod__rank", "pod_id", "id")[: windows.MOST_LOGS * 4])
     finally:
         connections.close_all()
 

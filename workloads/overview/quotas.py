@@ -14,9 +14,11 @@ from workloads.overview.sights import Sight
 from workloads.states import ACTIVE, LEAVING
 
 MOST = 2000
-"""Projects that are compared."""
+"""Departments that are compared."""
 SHOWN = 5
 """Of the highest, and of the lowest."""
+_ENOUGH = 2 * SHOWN + 1
+"""Of those that are equal, so many from either end decide what is shown, and that not all of it is."""
 _ZERO = Decimal(0)
 
 
@@ -67,10 +69,37 @@ def _at_work() -> "QuerySet[Workload]":
 
 
 def of_projects(sight: Sight) -> Quotas:
-    """Of the projects that are seen. Two queries."""
-    found = list(sight.project_rows().order_by("name").values_list("pk", "name", "gpu_quota", "gpu_limit")[:MOST])
-    held = held_by(None if sight.projects is None else [row[0] for row in found])
-    return _sorted([Row(pk, name, held.get(pk, _ZERO), quota, limit) for pk, name, quota, limit in found])
+    """Of the projects that are seen, those among which the highest and the lowest of all of them are. Four queries.
+
+    Each that holds something is there. The others are equal, at nothing of their quota, or have none: of them only the first and the
+    last by name can be shown.
+    """
+    held = _holding(sight)
+    idle = sight.project_rows().exclude(pk__in=_at_work().values("project"))
+    with_quota, without = idle.filter(gpu_quota__gt=0), idle.exclude(gpu_quota__gt=0)
+    orders = (with_quota.order_by("name"), with_quota.order_by("-name"), without.order_by("name"))
+    others = {row.id: row for order in orders for row in _idle(order[:_ENOUGH])}
+    # Something may have been given away between two queries.
+    return _sorted([*held.values(), *(row for key, row in others.items() if key not in held)])
+
+
+def all_projects(sight: Sight) -> Sequence[Row]:
+    """Every project that is seen, the one with the highest ratio first. Two queries."""
+    held = _holding(sight)
+    found = _idle(sight.project_rows())
+    return _sorted([held.get(row.id, row) for row in found]).rows
+
+
+def _holding(sight: Sight) -> dict[int, Row]:
+    """Those of the projects that are seen that hold something now, by id. One query."""
+    seen = _at_work().filter(project__in=sight.project_rows())
+    columns = ("project_id", "project__name", "project__gpu_quota", "project__gpu_limit")
+    found = seen.order_by().values_list(*columns).annotate(Sum("gpus_allocated"))
+    return {pk: Row(pk, name, held, quota, limit) for pk, name, quota, limit, held in found}
+
+
+def _idle(rows: "QuerySet[Project]") -> Sequence[Row]:
+    return [Row(pk, name, _ZERO, quota, limit) for pk, name, quota, limit in rows.values_list("pk", "name", "gpu_quota", "gpu_limit")]
 
 
 def of_departments(sight: Sight) -> Quotas:

@@ -9,11 +9,10 @@ from django.http import Http404, QueryDict
 from django.shortcuts import get_object_or_404
 
 from projects.models import User
-from workloads.logbook import windows
+from workloads.logbook import standing, windows
+from workloads.logbook.standing import Standing
 from workloads.models import Log, Pod, Workload
 
-MOST_PODS = 400
-"""Tabs of one page; pods beyond are reached by the links of the pods dialog."""
 COLOURS = 8
 
 
@@ -33,7 +32,7 @@ class Choice:
 
 def workload_for(user: User, pk: uuid.UUID) -> Workload:
     """The workload, if this person may see it. Raises Http404."""
-    rows = Workload.objects.visible_to(user).only("id", "attempt", "status", "name", "project_id", "cluster_id")
+    rows = Workload.objects.visible_to(user).only(*standing.SHOWN)
     found: Workload = get_object_or_404(rows, pk=pk)
     return found
 
@@ -65,7 +64,7 @@ def default_log(logs: Sequence[Log]) -> Log | None:
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One pod among the tabs."""
+    """One pod among the tabs; pods beyond those have links in the pods dialog."""
 
     pod: Pod
     logs: Sequence[Log]
@@ -74,15 +73,16 @@ class Tab:
     ended: bool
     colour: int
 
+    @property
+    def face(self) -> tuple[object, ...]:
+        """All that is seen of it."""
+        return self.pod.name, self.log and self.log.pk, self.here, self.ended, self.colour
 
-def tabs(workload: Workload, choice: Choice) -> list[Tab]:
-    """The pods of the attempt with their logs: two queries."""
-    pods = list(Pod.objects.filter(workload=workload, attempt=choice.attempt).defer("data").order_by("rank", "id")[:MOST_PODS])
-    held: dict[int, list[Log]] = {}
-    for log in Log.objects.filter(pod__in=[pod.pk for pod in pods]):
-        held.setdefault(log.pod_id, []).append(log)
+
+def tabs(now: Standing, choice: Choice) -> list[Tab]:
+    """The pods of the attempt with their logs."""
     at = choice.log.pod_id if choice.log else None
-    return [_tab(pod, held.get(pod.pk, []), choice.log if pod.pk == at else None) for pod in pods]
+    return [_tab(pod, now.logs.get(pod.pk, ()), choice.log if pod.pk == at else None) for pod in now.pods]
 
 
 def _tab(pod: Pod, logs: Sequence[Log], here: Log | None) -> Tab:

@@ -80,7 +80,7 @@ def encoded(found: Sequence[Item]) -> bytes:
     return b"".join(_encode(item) + b"\n" for item in found)
 
 
-def as_list(found: Sequence[Item]) -> str:
+def as_text(found: object) -> str:
     """One JSON text without a newline, as an event's data."""
     return _encode(found).decode()
 

@@ -1,6 +1,5 @@
 """The pages and streams of logs. Everything is bounded; a large log costs what a small one does."""
 
-import asyncio
 import io
 import json
 import re
@@ -22,17 +21,14 @@ from django.views.decorators.http import require_safe
 
 from console.errors import UserError
 from projects.http import Request
-from workloads.logbook import live, places, remote, searching, stamps, texts, windows
+from workloads.logbook import live, places, remote, searching, stamps, standing, texts, windows
 from workloads.logbook.reading import Opened
 from workloads.logbook.windows import Cursor, Window
 from workloads.models import Log, Workload
-from workloads.views import logchoice, loglines
+from workloads.views import logchoice, loglines, logstate, logstream
 from workloads.views.logchoice import Choice
 
 JSON_LINES = "application/jsonl; charset=utf-8"
-STREAM_SECONDS = 30.0
-"""After so long a stream ends and the browser comes back, which asks anew whether its session goes on and may still see this."""
-HEARTBEAT = 15.0
 MOST_TAIL = 10_000
 UNSAFE = re.compile(r"[^A-Za-z0-9.-]|^\.+")
 FULL = "You follow too many logs at once. Close some pages."
@@ -43,16 +39,15 @@ def panel(request: Request, workload: Workload) -> dict[str, Any]:
     query = request.GET
     log = logchoice.of_pod(workload, query) if query.get("pod") and not query.get("log") else None
     choice = Choice(log.pod.attempt, log, [log]) if log is not None else logchoice.chosen(workload, query)
-    tabs = logchoice.tabs(workload, choice)
-    tab = next((tab for tab in tabs if tab.here), None)
+    tabs = logchoice.tabs(standing.of(workload, choice.attempt), choice)
     return {
         "log_tabs": tabs,
-        "log_tab": tab,
+        "log_tab": next((tab for tab in tabs if tab.here), None),
         "log_choice": choice,
         "log_attempts": range(workload.attempt, 0, -1),
         "log_trouble": places.trouble(),
         "log_at": query.get("at", ""),
-        "log_pane": query.get("pane") == "1",
+        "log_pane": _is_pane(query),
         "log_most": windows.MOST_LOGS,
     }
 
@@ -67,16 +62,20 @@ def link_to(log: Log, at: int | str | bytes = "") -> str:
 @require_safe
 @never_cache
 def window(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """A part of the chosen logs as JSON lines: around `at`, or `before` or `after` a cursor, down to `floor`, `since` or `tail`."""
-    _, choice = logchoice.required(request.user, pk, request.GET)
+    """A part of the chosen logs as JSON lines: around `at`, or `before` or `after` a cursor, down to `floor`, `since` or `tail`.
+
+    One that does not go on from a cursor begins with how things stand, as the stream's events do.
+    """
+    workload, choice = logchoice.required(request.user, pk, request.GET)
     query = _query(request.GET)
+    state = {} if {"before", "after"} & request.GET.keys() else _state(request, workload, choice)
     with ExitStack() as stack:
         logs = [stack.enter_context(remote.opened(log)) for log in choice.logs]
         floor = _floor(logs, request.GET)
         found, target = _window(logs, request.GET, floor)
         rows = {log.pk: log for log in choice.logs}
         notes = [each.missing for each in logs] + [log.note for log in choice.logs if log.state != Log.State.COMPLETE]
-        head = loglines.head(found, choice.logs, notes, floor=windows.write(floor), over=_is_over(choice.logs), target=target)
+        head = loglines.head(found, choice.logs, notes, floor=windows.write(floor), target=target) | state
         body = loglines.encoded([head, *loglines.items(found, rows, query)])
     return HttpResponse(body, content_type=JSON_LINES)
 
@@ -100,13 +99,16 @@ def search(request: Request, pk: uuid.UUID) -> HttpResponse:
 
 
 async def stream(request: Request, pk: uuid.UUID) -> HttpResponseBase:
-    """Server-sent events: the lines after the cursor `after`, or after Last-Event-ID when the browser comes back, as they come."""
+    """Server-sent events: the lines after the cursor `after`, or after Last-Event-ID when the browser comes back, as they come.
+
+    With `quiet` no lines, but how things stand, which is told in either case.
+    """
     if request.method != "GET":
         return HttpResponse(status=405)
-    user, choice, cursor = await sync_to_async(_asked)(request, pk)
-    if live.streams.full(user):
+    viewer = await sync_to_async(_viewer)(request, pk)
+    if live.streams.full(viewer.user.pk):
         return HttpResponse(FULL, status=429, content_type="text/plain")
-    answer = StreamingHttpResponse(_events(user, pk, choice, cursor), content_type="text/event-stream")
+    answer = StreamingHttpResponse(logstream.events(viewer, pk), content_type="text/event-stream")
     answer["Cache-Control"] = "no-store"
     answer["X-Accel-Buffering"] = "no"
     return answer
@@ -172,55 +174,26 @@ async def _sent(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
             yield piece
 
 
-async def _events(user: int, pk: uuid.UUID, choice: Choice, cursor: Cursor) -> AsyncIterator[str]:
-    """A stream's events."""
-    clock = asyncio.get_running_loop().time
-    until, told_gaps = clock() + STREAM_SECONDS, False
-    look = sync_to_async(_next, thread_sensitive=False)
-    with live.streams.counted(user):
-        yield "retry: 500\n\n"
-        async with live.watching(pk) as feed:
-            while clock() < until:
-                version = feed.version
-                logs = _now(choice, feed.logs)
-                found, items = await look(logs, cursor, dict(feed.sizes))
-                cursor = found.end
-                if items:
-                    yield f"id: {windows.write(cursor)}\nevent: lines\ndata: {loglines.as_list(items)}\n\n"
-                elif _is_over(logs) and (choice.log is not None or feed.resting):
-                    if not told_gaps and (gaps := list(loglines.last_gaps(found, {log.pk: log for log in logs}))):
-                        yield f"id: {windows.write(cursor)}\nevent: gaps\ndata: {loglines.as_list(gaps)}\n\n"
-                    yield f"id: {windows.write(cursor)}\nevent: over\ndata: {{}}\n\n"
-                    return
-                elif not await feed.news(version, HEARTBEAT):
-                    yield ": quiet\n\n"
-                if feed.broken:
-                    return
-
-
-def _next(logs: Sequence[Log], cursor: Cursor, sizes: dict[int, int]) -> tuple[Window, list[loglines.Item]]:
-    found = live.window(logs, cursor, sizes)
-    rows = {log.pk: log for log in logs}
-    lines = list(loglines.items(Window(found.lines, found.start, found.end, False, False), rows))
-    new = [log for log in logs if log.pk not in cursor and any(line.log == log.pk for line in found.lines)]
-    return found, [{"logs": loglines.who(new)}, *lines] if new else lines
-
-
-def _now(choice: Choice, logs: Sequence[Log]) -> list[Log]:
-    """The chosen logs as their rows are now, and those that have come since."""
-    if choice.log is not None:
-        return [log for log in logs if log.pk == choice.log.pk]
-    return [log for log in logs if log.pod.attempt == choice.attempt][: windows.MOST_LOGS]
-
-
-def _asked(request: Request, pk: uuid.UUID) -> tuple[int, Choice, Cursor]:
+def _viewer(request: Request, pk: uuid.UUID) -> logstream.Viewer:
     _, choice = logchoice.required(request.user, pk, request.GET)
+    text = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
     with ExitStack() as stack:
-        logs = [stack.enter_context(remote.here(log)) for log in choice.logs]
-        cursor = _cursor(logs, request.headers.get("Last-Event-ID") or request.GET.get("after", ""))
-    user = request.user.pk
+        cursor = _cursor([stack.enter_context(remote.here(log)) for log in choice.logs], text)
+    wanted = None if request.GET.get("quiet") == "1" else cursor
+    # Whoever has a place in a log was told whose it is; of those that came since then nobody was.
+    viewer = logstream.Viewer(request.user, choice, cursor=wanted, known=windows.read(text), pane=_is_pane(request.GET))
     close_old_connections()
-    return user, choice, cursor
+    return viewer
+
+
+def _state(request: Request, workload: Workload, choice: Choice) -> loglines.Item:
+    now = standing.of(workload, choice.attempt)
+    teller = logstate.Teller(request.user, choice, pane=_is_pane(request.GET))
+    return teller.news(now, choice.logs, over=logstate.is_over(now, choice, choice.logs)) or {}
+
+
+def _is_pane(query: QueryDict) -> bool:
+    return query.get("pane") == "1"
 
 
 def _for_download(request: Request, pk: uuid.UUID) -> tuple[Workload, Choice]:
@@ -284,7 +257,3 @@ def _query(query: QueryDict) -> searching.Query | None:
         return searching.Query(text, regex=query.get("regex") == "1", case=query.get("case") == "1")
     except searching.BadExpression as refusal:
         raise UserError(str(refusal), field="q") from None
-
-
-def _is_over(logs: Sequence[Log]) -> bool:
-    return all(log.state != Log.State.CAPTURING for log in logs)

@@ -1,0 +1,122 @@
+"""The page of logs while pods come and end: what one has chosen, reads, types and has the focus on stays as it is."""
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import SignIn, Site
+
+ROWS = """
+from projects.models import Project
+from workloads.logbook import places, stamps
+from workloads.logbook.writing import Writer
+from workloads.models import Log, Pod, Workload
+from tests.workloads.pods import a_workload
+
+def wrote(workload, rank, lines):
+    pod = Pod.objects.create(workload=workload, attempt=1, uid=f"uid-{rank}", name=f"tabs-{rank}", rank=rank, phase="Running")
+    path = places.place(workload.pk, pod.uid, "main", 0)
+    with Writer(places.local(path)) as writer:
+        writer.append([stamps.text((1_800_000_000 + n) * stamps.SECOND).encode() + b" line %d" % n for n in range(lines)])
+    return Log.objects.create(pod=pod, container="main", path=path, state="capturing")
+"""
+
+
+@pytest.fixture
+def opened(sign_in: SignIn, site: Site, request: pytest.FixtureRequest) -> tuple[Page, str]:
+    """The log of the second pod of a workload that runs, with the end of it in view; and the workload's id."""
+    code = f"""
+workload = a_workload(Project.objects.get(name="team-a"), name="tabs-{abs(hash(request.node.name)) % 10**8}")
+Workload.objects.filter(pk=workload.pk).update(status="Running")
+print(workload.pk, wrote(workload, 1, 300).pk)
+"""
+    workload, log = site.server.python(ROWS + code).split()
+    page = sign_in("bob", at=f"/workloads/{workload}/logs?log={log}")
+    page.evaluate("window.marked = true")
+    expect(page.locator("[data-logs] [data-state]")).to_contain_text("Live")
+    return page, workload
+
+
+def changed(site: Site, workload: str, code: str) -> None:
+    site.server.python(f"{ROWS}\nworkload = Workload.objects.get(pk='{workload}')\n{code}")
+
+
+def tabs(page: Page) -> Locator:
+    return page.get_by_role("navigation", name="Pods").get_by_role("link")
+
+
+def test_what_one_does_stays_while_pods_come_and_end(opened: tuple[Page, str], site: Site) -> None:
+    page, workload = opened
+    mine, search = tabs(page).filter(has_text="tabs-1"), page.get_by_role("searchbox", name="Search this log")
+    mine.evaluate("tab => { tab.kept = true }")
+    search.fill("line 17")
+    log = page.get_by_role("log")
+    log.evaluate("box => { box.scrollTop = 1500 }")
+    place = log.evaluate("box => box.scrollTop")
+    mine.focus()
+
+    changed(site, workload, "wrote(workload, 0, 3)")
+    expect(tabs(page)).to_have_text(["All", "tabs-0", "tabs-1"])
+    changed(site, workload, "Pod.objects.filter(workload=workload, rank=1).update(phase='Succeeded')")
+    expect(tabs(page)).to_have_text(["All", "tabs-0", re.compile("tabs-1 +ended")])
+
+    assert mine.evaluate("tab => tab.kept === true"), "it is the same one: whoever was about to click it does"
+    expect(mine).to_be_focused()
+    expect(mine).to_have_attribute("aria-current", "true")
+    expect(search).to_have_value("line 17")
+    assert log.evaluate("box => box.scrollTop") == place
+    tabs(page).filter(has_text="tabs-0").press("Enter")
+    expect(page.get_by_role("log", name="Log of tabs-0").locator(".lg-line")).to_have_count(3)
+    assert page.evaluate("window.marked === true")
+
+
+def test_whoever_does_not_follow_gets_the_tabs_and_no_line(opened: tuple[Page, str], site: Site) -> None:
+    page, workload = opened
+    tabs(page).filter(has_text="All").click()
+    page.get_by_role("checkbox", name="Follow").uncheck()
+    said = page.locator("[data-logs] [data-state]")
+    expect(said).to_have_text("Paused · 300 lines in view")
+    changed(site, workload, "wrote(workload, 0, 3)")
+    expect(tabs(page)).to_have_text(["All", "tabs-0", "tabs-1"])
+    expect(said).to_have_text("Paused · 300 lines in view")
+    page.get_by_role("checkbox", name="Follow").check()
+    expect(said).to_have_text("Live · 303 lines in view")
+
+
+def test_the_end_is_told_to_who_looks(opened: tuple[Page, str], site: Site) -> None:
+    page, workload = opened
+    changed(site, workload, "Log.objects.filter(pod__workload=workload).update(state='complete')")
+    expect(page.locator("[data-logs] [data-state]")).to_have_text("Complete · 300 lines in view")
+    changed(site, workload, "wrote(workload, 0, 3)")
+    expect(tabs(page)).to_have_text(["All", "tabs-0", "tabs-1"])
+
+
+def test_before_there_is_a_pod_the_page_says_so_and_then_follows_it(sign_in: SignIn, site: Site) -> None:
+    workload = site.server.python(ROWS + "print(a_workload(Project.objects.get(name='team-a'), name='tabs-late').pk)").strip()
+    page = sign_in("bob", at=f"/workloads/{workload}/logs")
+    page.evaluate("window.marked = true")
+    said, search = page.locator("[data-logs] [data-state]"), page.get_by_role("searchbox", name="Search this log")
+    expect(said).to_have_text("Live · There is no pod yet. It is being sent to its cluster.")
+    expect(tabs(page)).to_have_text(["All"])
+    search.fill("line")
+    changed(site, workload, "wrote(workload, 0, 3)")
+    expect(tabs(page)).to_have_text(["All", "tabs-0"])
+    expect(page.get_by_role("log").locator(".lg-line")).to_have_count(3)
+    expect(said).to_have_text("Live · 3 lines in view")
+    expect(tabs(page).filter(has_text="All")).to_have_attribute("aria-current", "true")
+    expect(search).to_have_value("line")
+    expect(search).to_be_focused()
+    assert page.evaluate("window.marked === true")
+
+
+def test_what_changes_above_the_log_opens_no_other_stream(opened: tuple[Page, str]) -> None:
+    page, _ = opened
+    streams: list[str] = []
+    page.on("request", lambda request: streams.append(request.url) if request.resource_type == "eventsource" else None)
+    page.evaluate(
+        "() => new Promise(done => { document.addEventListener('htmx:afterSettle', done, {once: true});"
+        " htmx.trigger(document.querySelector('.wl-head'), 'muster:changed') }).then(() => 0)"
+    )
+    expect(page.locator("[data-logs] [data-state]")).to_contain_text("Live")
+    assert streams == []
