@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 FRAMEWORKS := .venv-frameworks
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --retries 5
 WORKERS ?= auto
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not long"
+# Files are given out in the order of tests/conftest.py, not by how many tests they have: one of the longest has a single test.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not long"
 
 # What works on the database, without what holds views against tables; the rest of the suite would do the same again on another one.
 ON_A_DATABASE := tests/console tests/projects tests/clusters tests/environments tests/workloads tests/api tests/deploy/test_backup.py \

@@ -12,6 +12,9 @@ from clusters import connections
 from tests.cast import Cast, make_cast
 from tests.cluster import LocalKube
 
+FIRST = ("tests/console/test_permission_matrix.py", "tests/browser/", "tests/console/test_permission_matrix_api.py", "tests/faults/")
+"""What takes longest comes first, so that no worker is left alone with it at the end; and what shares a browser stays together."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--only-with-database", action="store_true", help="leave out the tests that use no database")
@@ -21,6 +24,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--only-with-database"):
         config.hook.pytest_deselected(items=[item for item in items if not _uses_database(item)])
         items[:] = [item for item in items if _uses_database(item)]
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    return next((turn for turn, place in enumerate(FIRST) if item.nodeid.startswith(place)), len(FIRST))
 
 
 def _uses_database(item: pytest.Item) -> bool:

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests import migrated
 from tests.cluster import ROOT, DidNotStart
 
 READY = re.compile(r"Uvicorn running on (?P<url>http://127\.0\.0\.1:\d+)")
@@ -53,10 +54,9 @@ class WebServer:
         return self._process.pid
 
     def start(self, within: float = 60.0) -> "WebServer":
-        """Migrate, start, and wait until it listens. Raises DidNotStart, with its log."""
+        """Start on a migrated database, and wait until it listens. Raises DidNotStart, with its log."""
         assert self._process is None, "the server runs already"
-        self.data.mkdir(parents=True, exist_ok=True)
-        self.manage("migrate", "--verbosity", "0")
+        migrated.put_into(self.data)
         said = len(self.log)
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(

@@ -69,6 +69,8 @@ class _Day:
             "compute": assets[1].pk,
             **self._assets(assets),
             "role": self._access().pk,
+            "keyed": self.people["alice"].pk,
+            "keyless": self.people["carla"].pk,
             "audit": AuditEntry.objects.latest("pk").pk,
             "project": self.a.pk,
             "resting": resting.pk,

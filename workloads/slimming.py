@@ -2,6 +2,7 @@
 
 import re
 import types
+import typing
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, cast
 
@@ -134,6 +135,9 @@ def _dict(item: Any, most: int) -> Any:
     return Annotated[types.GenericAlias(dict, (_NAME, item)), msgspec.Meta(max_length=most)]
 
 
+_new_type: Any = typing.NewType
+
+
 def _kept_type() -> Any:
     """What `_Room.kept` leaves as it is, as a type."""
     whole = Annotated[int, msgspec.Meta(gt=-_KEPT_NUMBER, lt=_KEPT_NUMBER)]
@@ -141,7 +145,8 @@ def _kept_type() -> Any:
     leaf: Any = None | bool | _NAME | whole | broken
     kept = leaf
     for _ in range(_KEPT_DEPTH):
-        kept = leaf | _dict(kept, _KEPT_ENTRIES) | _list(kept, _KEPT_ENTRIES)
+        # Under a name of its own a type is hashed by that. Without one the whole of it is hashed wherever it stands, which doubles a level.
+        kept = _new_type("_Kept", leaf | _dict(kept, _KEPT_ENTRIES) | _list(kept, _KEPT_ENTRIES))
     return kept
 
 
@@ -165,6 +170,7 @@ _Spec = _struct("Spec", _SPEC, **_containers, **dict.fromkeys(_REPLICA_SPECS, _r
 _statuses = {name: _list(_struct("Item", names), _KEPT_ENTRIES) for name, names in _STATUSES.items()}
 _Status = _struct("Status", _STATUS, **_statuses)
 _Whole = _struct("Whole", (), apiVersion=_NAME, kind=_NAME, metadata=_Metadata, spec=_Spec, status=_Status)
+# Made here and not at the first use: two threads that made it at once would end the process (SIGSEGV in msgspec).
 _whole = msgspec.json.Decoder(_Whole)
 _any: msgspec.json.Decoder[Object] = msgspec.json.Decoder(Object)
 _EMPTY: Mapping[str, tuple[str, ...]] = {

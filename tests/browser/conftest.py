@@ -116,7 +116,7 @@ def page(browser: Browser, site: Site) -> Iterator[Page]:
 @pytest.fixture(scope="package")
 def installation(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """All of Muster, as `make up` starts it, with a cluster of four GPUs that runs pods."""
-    with Installation(tmp_path_factory.mktemp("installation") / "var", admin_password=PASSWORD) as started:
+    with Installation(tmp_path_factory.mktemp("installation") / "var", admin_password=PASSWORD).migrated() as started:
         yield started
 
 

@@ -25,10 +25,10 @@ MOST_KEPT = 500_000
 """Bytes of a cluster's row, and of a node's."""
 
 
-def a_nasty_node(name: str, since: str = "2026-11-01T10:00:00Z", gpus: Any = "99999999999999999999E") -> Object:
+def a_nasty_node(name: str, since: str = "2026-11-01T10:00:00Z", gpus: Any = "99999999999999999999E", times: int = 1000) -> Object:
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": since, "message": HUGE, "reason": HUGE}
     status = {
-        "conditions": [ready] * 1000,
+        "conditions": [ready] * times,
         "nodeInfo": {"kubeletVersion": HUGE, "osImage": NASTY},
         "addresses": [{"type": "InternalIP", "address": HUGE}],
         "capacity": {"nvidia.com/gpu": "9" * 400},
@@ -36,20 +36,20 @@ def a_nasty_node(name: str, since: str = "2026-11-01T10:00:00Z", gpus: Any = "99
     }
     node = a_node(name, **status)
     labels = {NASTY: HUGE, "kai.scheduler/node-pool": NASTY, "nvidia.com/gpu.product": HUGE, "nvidia.com/gpu.memory": "1e-99"}
-    node["metadata"]["labels"] = labels | {f"node-role.kubernetes.io/{NASTY}{number}": "" for number in range(1000)}
-    node["spec"] = {"taints": [{"key": HUGE, "value": HUGE, "effect": HUGE}] * 1000}
+    node["metadata"]["labels"] = labels | {f"node-role.kubernetes.io/{NASTY}{number}": "" for number in range(times)}
+    node["spec"] = {"taints": [{"key": HUGE, "value": HUGE, "effect": HUGE}] * times}
     return node
 
 
-def a_nasty_script(node: Object) -> Script:
+def a_nasty_script(*there: Object) -> Script:
     asked = {"requests": {"cpu": "1e99", "memory": "1e99", "nvidia.com/gpu": "1e99"}}
-    pods = [a_pod(node["metadata"]["name"], asked, gpu_fraction="1e99", gpu_fraction_num_devices="1e99")] * 20
+    pods = [a_pod(node["metadata"]["name"], asked, gpu_fraction="1e99", gpu_fraction_num_devices="1e99") for node in there] * 20
     gvk = {"group": TRAINJOBS.group, "kind": "TrainJob", "version": TRAINJOBS.version}
     spec: Object = {"properties": {f"{number}{NASTY}": {} for number in range(5000)}}
     schemas = {"x": {"x-kubernetes-group-version-kind": [gvk], "properties": {"spec": spec}}}
     runtime = {"metadata": {"name": HUGE, "labels": {"trainer.kubeflow.org/framework": HUGE}}, "spec": {"schedulerName": HUGE}}
     lists = {
-        "nodes": [node],
+        "nodes": list(there),
         "pods": pods,
         "storageclasses": named([HUGE] * 1000, provisioner=HUGE),
         "priorityclasses": named(f"{number}{HUGE}" for number in range(1000)),
@@ -67,27 +67,27 @@ def asked_all(cast: Cast, script: Script) -> None:
     connections.close_all()
 
 
-@pytest.mark.parametrize(
-    ("since", "gpus"),
-    [
-        ("9999-12-31T23:59:59-23:59", "1e99"),
-        ("0001-01-01T00:00:00+23:59", "NaN"),
-        ("2026-02-30T00:00:00Z", [1]),
-        ("\x00", {"a": True}),
-        (HUGE, None),
-    ],
-)
-def test_whatever_it_says_its_pages_show_it_escaped_and_small(live_cast: Cast, client: Client, since: str, gpus: Any) -> None:
-    asked_all(live_cast, a_nasty_script(a_nasty_node("n1", since, gpus)))
+NONSENSE: dict[str, tuple[str, Any, int]] = {
+    "at-the-end-of-time": ("9999-12-31T23:59:59-23:59", "1e99", 10),
+    "at-its-beginning": ("0001-01-01T00:00:00+23:59", "NaN", 10),
+    "on-no-day": ("2026-02-30T00:00:00Z", [1], 10),
+    "at-nothing": ("\x00", {"a": True}, 10),
+    "at-too-much": (HUGE, None, 1000),
+}
+"""Since when a node is ready, how many GPUs it has, and how often it says all else. Of the last kind an answer has room for one only."""
+
+
+def test_whatever_it_says_its_pages_show_it_escaped_and_small(live_cast: Cast, client: Client) -> None:
+    asked_all(live_cast, a_nasty_script(*(a_nasty_node(name, *said) for name, said in NONSENSE.items())))
     rows = [*Cluster.objects.filter(pk=live_cast.cluster.pk).values(), *Node.objects.values()]
-    assert len(rows) == 2
+    assert {row["name"] for row in rows} == {live_cast.cluster.name, *NONSENSE}
     for row in rows:
         text = json.dumps(row, default=str)
         assert len(text) < MOST_KEPT
         assert "\\u0000" not in text
     client.force_login(live_cast.alice)
     place = f"/clusters/{live_cast.cluster.pk}"
-    for page in ("/clusters", place, f"{place}/checks", f"{place}/nodes/n1"):
+    for page in ("/clusters", place, f"{place}/checks", *(f"{place}/nodes/{name}" for name in NONSENSE)):
         answer = client.get(page)
         assert answer.status_code == 200
         assert b"<script>alert" not in answer.content

@@ -37,7 +37,7 @@ def test_it_starts_on_what_an_older_release_left(tmp_path: Path, version: str) -
 
 
 def test_a_database_of_a_later_release_is_refused(tmp_path: Path) -> None:
-    up = Installation(tmp_path / "var").start()
+    up = Installation(tmp_path / "var").migrated().start()
     later = "from django.db.migrations.recorder import MigrationRecorder as R\nfrom django.db import connection as c\n"
     up.manage("shell", "--no-imports", "-c", f"{later}R(c).record_applied('workloads', '9999_later')")
     up.stop()

@@ -129,7 +129,7 @@ def test_it_goes_on_where_it_ended_and_stops_as_told(tmp_path: Path) -> None:
 
 
 def test_a_killed_one_leaves_nothing_and_the_next_goes_on(tmp_path: Path) -> None:
-    installation = Installation(tmp_path / "var").start()
+    installation = Installation(tmp_path / "var").migrated().start()
     os.kill(installation.pids()["web"], signal.SIGSTOP)
     installation.kill()
     installation.start()

@@ -43,7 +43,7 @@ def refused_on_a_page(reader: Reader, workload: str, disk: Path) -> urllib.error
 
 @pytest.mark.timeout(300)
 def test_on_a_full_disk_a_submission_is_made_or_refused_in_words(disk: Path) -> None:
-    with Installation(disk / "var", admin_password=PASSWORD) as installation:
+    with Installation(disk / "var", admin_password=PASSWORD).migrated() as installation:
         eventually(lambda: len(installation.pids()) == 6)
         program, reader = Program(installation.url, PASSWORD), Reader(installation.url, PASSWORD)
         there = program.submit("there", **SHORT)

@@ -34,7 +34,7 @@ def chance() -> random.Random:
 
 @pytest.fixture
 def installation(tmp_path: Path) -> Iterator[Installation]:
-    with Installation(tmp_path / "var", admin_password=PASSWORD, localkube_gpus=8) as running:
+    with Installation(tmp_path / "var", admin_password=PASSWORD, localkube_gpus=8).migrated() as running:
         eventually(lambda: len(running.pids()) == 6)
         yield running
 

@@ -27,7 +27,7 @@ print(json.dumps({f"{log.pod.name}.{log.run}": [log.state, log.gaps, log.note] f
 
 @pytest.fixture
 def installation(tmp_path: Path) -> Iterator[Installation]:
-    with Installation(tmp_path / "var", admin_password=PASSWORD, poll_seconds=5) as running:
+    with Installation(tmp_path / "var", admin_password=PASSWORD, poll_seconds=5).migrated() as running:
         eventually(lambda: len(running.pids()) == 6)
         yield running
 

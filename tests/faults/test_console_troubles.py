@@ -20,7 +20,7 @@ SILENT = "has not answered since"
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    with Installation(tmp_path_factory.mktemp("troubles") / "var", admin_password=PASSWORD) as running:
+    with Installation(tmp_path_factory.mktemp("troubles") / "var", admin_password=PASSWORD).migrated() as running:
         eventually(lambda: len(running.pids()) == 6)
         yield running
 

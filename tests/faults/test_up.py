@@ -33,7 +33,7 @@ def test_it_runs_anywhere_and_with_next_to_no_environment(tmp_path: Path) -> Non
 
 
 def test_asked_twice_to_stop_it_stops_in_order_and_its_port_is_free_at_once(tmp_path: Path) -> None:
-    installation = Installation(tmp_path / "var").start()
+    installation = Installation(tmp_path / "var").migrated().start()
     host, _, port = installation.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port))) as held:
         held.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -76,7 +76,7 @@ def test_keys_that_cannot_be_read_are_named_and_left_as_they_are(tmp_path: Path,
 
 @pytest.mark.parametrize("damage", ["all of it", "from its middle on"])
 def test_a_database_that_is_none_is_named_and_left_as_it_is(tmp_path: Path, damage: str) -> None:
-    installation = Installation(tmp_path / "var", localkube="0")
+    installation = Installation(tmp_path / "var", localkube="0").migrated()
     installation.start().stop()
     database = installation.data / "muster.sqlite3"
     whole = database.read_bytes()

@@ -1,0 +1,34 @@
+"""A migrated database with nothing in it, made once by each test process: a server that starts on a copy has nothing to migrate.
+
+That an installation migrates by itself is what the tests of `make up` show, which start without.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from tests.cluster import ROOT
+
+NAME = "muster.sqlite3"
+
+
+def put_into(data: Path) -> None:
+    """See that the data directory has a database."""
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not (data / NAME).exists():
+        (data / NAME).touch(mode=0o600)
+        (data / NAME).write_bytes(_migrated())
+
+
+@cache
+def _migrated() -> bytes:
+    inherited = {name: value for name, value in os.environ.items() if name != "MUSTER_DATABASE_URL"}
+    with tempfile.TemporaryDirectory(prefix="muster-migrated-") as place:
+        command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+        done = subprocess.run(command, cwd=ROOT, env=inherited | {"MUSTER_DATA_DIR": place}, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+        assert not (Path(place) / f"{NAME}-wal").exists(), "the database is not whole without its journal"
+        return (Path(place) / NAME).read_bytes()
