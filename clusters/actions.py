@@ -165,7 +165,7 @@ def remove(cluster: Cluster, by: User, *, force: bool = False) -> None:
         # Before the row goes, and with it its name.
         before = {"server": cluster.server, "projects": list(hangs.projects), "workloads": hangs.workloads}
         _record(Event.DELETE, cluster, by, before=before)
-        leaving.end_access(of_cluster(cluster.pk), by)
+        leaving.end_at(of_cluster(cluster.pk), by)
         Project.objects.leaving().filter(cluster=cluster).update(removed_at=timezone.now(), sync_error="")
         if Project.objects.filter(cluster=cluster).exists() or _above("is_remembered", cluster.pk):
             cluster.nodes.all().delete()

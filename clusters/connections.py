@@ -21,6 +21,8 @@ TIMEOUTS = Timeouts(connect=3.0, read=15.0, whole=60.0, turn=10.0)
 PATIENCE = Timeouts(connect=3.0, read=5.0, whole=10.0, turn=5.0)
 """While a person waits for the answer."""
 
+DEPLOYED = "muster"
+"""The namespace of deploy/kustomize: Muster's keys are in it, and in a cluster that is managed from elsewhere the token for that."""
 _NEEDED = ("way", "kubeconfig", "is_local")
 
 
@@ -80,6 +82,11 @@ def reach(*, is_local: bool = False) -> Reach:
 def access_of(way: str, kubeconfig: str) -> Access:
     """How a cluster that was added in this way is reached. Raises BadKubeconfig."""
     return inside.access(os.environ, settings.SERVICE_ACCOUNT) if way == Way.INSIDE else from_kubeconfig(kubeconfig)
+
+
+def own_namespaces() -> frozenset[str]:
+    """Muster's own, which no project is given: where it runs, and where its credentials are in the clusters that it manages."""
+    return frozenset({DEPLOYED, inside.namespace(settings.SERVICE_ACCOUNT)} - {""})
 
 
 def tried(way: str, kubeconfig: str, *, is_local: bool = False) -> Client:

@@ -6,10 +6,13 @@ from functools import cached_property
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
+from django.utils.module_loading import import_string
 
+from clusters import connections
 from clusters.models import Cluster, NodePool
 from console import editing
 from console.errors import Clash
@@ -32,9 +35,17 @@ MOST = 500
 PREEMPTIBLE, NON_PREEMPTIBLE = "preemptible", "non-preemptible"
 
 ADOPTING = (
-    "Leave it empty and Muster makes muster-<name>. A namespace that is there already is adopted: what is in it stays and is not touched, "
+    "Leave it empty and Muster makes muster-<name>. To name one takes the permission to edit clusters: who has a project there reads the "
+    "Secrets that are in it. A namespace that is there already is adopted: what is in it stays and is not touched, "
     "workloads run beside it, and it outlives the project. It can belong to one project only."
 )
+
+
+def clusters_for(user: User) -> "QuerySet[Cluster]":
+    """Where a user may make projects: all clusters in use, to who makes projects in a department, for those are on any of them."""
+    where = user.rights.where(_CREATE)
+    found: QuerySet[Cluster] = Cluster.objects.in_use().defer("kubeconfig")
+    return found if where.tenant or where.departments else found.filter(pk__in=where.clusters)
 
 
 def departments_for(user: User, row: Project | None = None) -> "QuerySet[Department]":
@@ -130,9 +141,10 @@ class QuotaForm(SharesForm):
         return given
 
     def _check_department(self, name: str, given: Mapping[str, Any]) -> None:
-        found = Department.objects.there().filter(name=name).first()
-        if found is None and self.makes_departments:
+        found = departments_for(self.user, self.row).filter(name=name).first()
+        if found is None and self._may_make(given) and not Department.objects.there().filter(name=name).exists():
             return
+        # One that is hidden from the user is told like one that is not there.
         if found is None or not self._may_be_in(found, given):
             told = f"There is no department {name} in which you may make projects."
             names = ", ".join(self.department_names[:5])
@@ -147,6 +159,11 @@ class QuotaForm(SharesForm):
         cluster = self._cluster(given)
         above = [of_department(department), *([of_cluster(cluster.pk)] if cluster else [])]
         return any(self.user.rights.may(_CREATE, scope) for scope in above)
+
+    def _may_make(self, given: Mapping[str, Any]) -> bool:
+        """Whether the project may be in a department that is new: nothing but its cluster is above it then."""
+        cluster = self._cluster(given)
+        return self.makes_departments and (cluster is None or self.user.rights.may(_CREATE, of_cluster(cluster.pk)))
 
     def _cluster(self, given: Mapping[str, Any]) -> Cluster | None:
         return self.row.cluster if self.row is not None else given.get("cluster")
@@ -170,8 +187,10 @@ class QuotaForm(SharesForm):
             rows = Project.objects.there().select_related("department", "cluster").select_for_update(of=("self",))
             row: Project = rows.get(pk=self.row.pk)
             editing.unchanged(row.version, edited, f"Project {row.name}")
-            was = told(row)
+            was, left = told(row), row.department
             self._give(row)
+            if row.department != left:
+                self._require_kept(row, left)
             row.version += 1
             row.save(update_fields=_COLUMNS)
             row.node_pools.set(self.cleaned_data["node_pools"])
@@ -179,6 +198,12 @@ class QuotaForm(SharesForm):
             scope = of_project(row)
             audit.record(audit.Event.UPDATE, "project", by=self.user, id=row.pk, name=row.name, scope=scope, before=before, after=after)
         return row
+
+    def _require_kept(self, project: Project, left: Department) -> None:
+        """Raises Clash where the project's pods would lose what they log in with, for it is their old department's."""
+        if lost := import_string(f"{settings.ASSETS}.losing")(project, left.pk, self.user):
+            told = f"{project.name} cannot go to another department: its workloads and data sources use credentials of {left.name}: {lost}."
+            raise Clash(f"{told} Make them everybody's, or take them out of these, first.", field="department")
 
     def _give(self, project: Project) -> None:
         self.fill(project)
@@ -222,17 +247,11 @@ class ProjectForm(QuotaForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["gpu_quota"].initial = self.fields["over_quota_weight"].initial = 1
-        self.fields["cluster"].queryset = self._clusters()  # type: ignore[attr-defined]
-
-    def _clusters(self) -> Any:
-        """All that are in use, to who makes projects in a department: those are on any of them."""
-        where = self.user.rights.where(_CREATE)
-        found = Cluster.objects.in_use().defer("kubeconfig")
-        return found if where.tenant or where.departments else found.filter(pk__in=where.clusters)
+        self.fields["cluster"].queryset = clusters_for(self.user)  # type: ignore[attr-defined]
 
     @cached_property
     def clusters(self) -> Sequence[Cluster]:
-        return list(self._clusters())
+        return list(clusters_for(self.user))
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
@@ -240,6 +259,8 @@ class ProjectForm(QuotaForm):
             raise forms.ValidationError("There is a project of this name already. Choose another name.")
         if name.startswith(OF_DEPARTMENTS):
             raise forms.ValidationError(f"Names that begin with {OF_DEPARTMENTS} are those of departments' Queues. Choose another name.")
+        if namespace_of(name) in connections.own_namespaces():
+            raise forms.ValidationError(f"The namespace {namespace_of(name)} would be its own, and Muster runs there. Choose another name.")
         return name
 
     def clean_namespace(self) -> str:
@@ -248,14 +269,25 @@ class ProjectForm(QuotaForm):
             raise forms.ValidationError("A namespace has lower-case letters, digits and dashes, and no dash at either end.")
         if name.startswith("kube-"):
             raise forms.ValidationError("The namespaces that begin with kube- are the cluster's own. Choose another one.")
+        if name in connections.own_namespaces():
+            raise forms.ValidationError(f"The namespace {name} is Muster's own: its keys are there. Choose another one, or leave it empty.")
         return name
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean()
+        cluster = given.get("cluster")
+        if given.get("namespace") and cluster is not None and not access.may(self.user, Verb.EDIT, Entity.CLUSTERS, of_cluster(cluster.pk)):
+            told = access.refusal(self.user, Permission(Entity.CLUSTERS, Verb.EDIT), of_cluster(cluster.pk))
+            why = "Who has a project in a namespace reads the Secrets that are in it, so to name one takes the permission to edit clusters."
+            self.add_error("namespace", f"{why} {told} Or leave it empty: Muster then makes one for the project.")
+        return given
 
     def saved(self, edited: int | None = None) -> Project:
         name, given = self.cleaned_data["name"], self.cleaned_data["namespace"]
         project = Project(
             name=name,
             queue=name,
-            namespace=given or f"muster-{name}",
+            namespace=given or namespace_of(name),
             is_namespace_adopted=bool(given),
             cluster=self.cleaned_data["cluster"],
         )
@@ -274,10 +306,15 @@ class ProjectForm(QuotaForm):
         return project
 
 
+def namespace_of(name: str) -> str:
+    """The namespace that Muster makes for a project of this name."""
+    return f"muster-{name}"
+
+
 def told(project: Project) -> dict[str, Any]:
     """What the audit log has of a project."""
     pools = list(project.node_pools.order_by("name").values_list("name", flat=True))
-    return {"name": project.name} | QuotaForm.values(project) | {"node_pools": pools}
+    return {"name": project.name} | QuotaForm.values(project) | quotas.exact(project) | {"node_pools": pools}
 
 
 def _clash(project: Project) -> Clash:

@@ -124,6 +124,10 @@ def has_queues(cluster: Cluster) -> bool:
 
 def _namespace(client: Client, project: Project, owner: Owner) -> None:
     name, adopted = project.namespace, project.is_namespace_adopted
+    if name in connections.own_namespaces():
+        raise NotOurs(
+            f"The namespace {name} is Muster's own. Delete the project and make it anew without naming one: Muster then makes it."
+        )
     found = _found(client, NAMESPACES, name)
     if found is None:
         if adopted:

@@ -182,9 +182,12 @@ WHITENOISE_AUTOREFRESH = False
 
 # Who knows what is free on a cluster's nodes: our pods are rows of the top floor, the pages of clusters lie below it.
 ROOMS = "workloads.queries.rooms.rooms"
-# What hangs on a project in the floors above `projects`: `hindering` names what has to be over before it can be deleted, `ended` ends in
-# the same transaction what can end at once, and `cleared` makes the rest go afterwards and says in words what is still there.
-LEAVING = ("workloads.leaving", "environments.leaving")
+# What hangs on a project in the floors above `projects`: `hindering` names what has to be over before it can be deleted, and `cleared`
+# makes the rest go afterwards and says in words what is still there.
+LEAVING = ("workloads.leaving",)
+# What belongs to a project, a department or a cluster: `holding` says what elsewhere needs it, `ended` ends it with its scope, in the same
+# transaction, and `losing` says what a project would lose of a department's that it leaves.
+ASSETS = "environments.leaving"
 # The step that brings a project in its cluster up to date; what non-preemptible workloads of some projects hold; and the names of the
 # workloads that name a node pool.
 PROVISION = "clusters.tasks.provision"

@@ -1,7 +1,7 @@
 """What can be done to assets, whoever asks."""
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from django.db import IntegrityError, models, transaction
@@ -20,8 +20,6 @@ from projects.scopes import Scope
 AnAsset = TypeVar("AnAsset", bound=Asset)
 
 SECRET_CHANGED = "changed"  # noqa: S105 - what the audit log says instead of a secret
-LONGEST_AUDITED = 1000
-"""Characters of one value in the audit log."""
 
 
 def create(model: type[AnAsset], values: Mapping[str, Any], *, scope: Scope, by: User) -> AnAsset:
@@ -47,7 +45,7 @@ def change(asset: Asset, values: Mapping[str, Any], *, scope: Scope, by: User, v
         if scope != locked.scope:
             access.require(by, Verb.CREATE, asset.entity, scope)
         editing.unchanged(locked.version, version, f"{locked.name}")
-        _require_cover(locked, scope)
+        _require_cover(locked, scope, by)
         before, scope_before = _state(locked), locked.scope
         for name, value in {**values, **scope.columns}.items():
             setattr(locked, name, value)
@@ -74,6 +72,23 @@ def remove(asset: Asset, by: User, *, version: int | None = None) -> None:
         _record(audit.Event.DELETE, locked, by, before=_state(locked))
         _spread(locked, locked.scope)
         locked.delete()
+
+
+def end_at(scope: Scope, by: User) -> None:
+    """Delete the assets of a scope that is deleted, each with its entry: nobody can choose them any more. A few queries for each hundred.
+
+    Asks nobody who may, and no cluster: what is below the scope is gone, or goes.
+    """
+    with transaction.atomic():
+        # Data sources before the credentials that they log in with.
+        for kind in sorted(kinds.KINDS, key=lambda each: each.model is Credential):
+            rows = kind.model.objects.at(scope).order_by("pk").defer(*kind.deferred)
+            if kind.model is DataSource:
+                rows = rows.select_related("credential").defer("credential__secret")
+            while some := list(rows[: audit.AT_ONCE]):
+                gone = [audit.Of(each.pk, each.name, scope, _state(each)) for each in some]
+                audit.record_all(audit.Event.DELETE, kind.key, gone, by=by, text=f"It went with its {scope.level}.")
+                kind.model.objects.filter(pk__in=[each.pk for each in some]).delete()
 
 
 def holding(asset: Asset, by: User) -> uses.Uses:
@@ -133,21 +148,17 @@ def _spread(asset: Asset, *scopes: Scope) -> None:
         spreading.soon(*scopes)
 
 
-def _require_cover(asset: Asset, scope: Scope) -> None:
-    """Raises Clash where a credential would go out of reach of the data sources that log in with it."""
-    if not isinstance(asset, Credential) or scope == asset.scope:
+def _require_cover(asset: Asset, scope: Scope, by: User) -> None:
+    """Raises Clash where a credential would go out of reach of what uses it: its Secret is only where it is for use."""
+    if not isinstance(asset, Credential) or covers(scope, asset.scope):
         return
-    lost = [each.name for each in asset.data_sources.all() if not covers(scope, each.scope)]
-    if lost:
-        raise Clash(f"{asset.name} is used by {_few(lost)} beyond that scope. Choose a wider one.", field="scope")
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    if lost := uses.beyond(asset, scope, by):
+        told = f"{asset.name} cannot be for that scope alone, because it is used beyond it by {lost.words}."
+        raise Clash(f"{told} Choose a wider scope, or take it out there first.", field="scope")
 
 
 def _state(asset: Asset) -> dict[str, Any]:
-    """What the audit log compares: JSON values, without a secret."""
+    """What the audit log compares: JSON values as they are, whose secrets it leaves out by their names, and which it then cuts."""
     kind = kinds.of(asset)
     found = {name: _plain(value) for name, value in kind.copied(asset).items()}
     return {"name": asset.name, "description": asset.description, "scope": str(asset.scope), **found}
@@ -156,10 +167,8 @@ def _state(asset: Asset) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, models.Model):
         return str(value)
-    if value is None or isinstance(value, bool | int):
-        return value
-    text = value if isinstance(value, list | dict) else str(value)
-    return text if len(str(text)) <= LONGEST_AUDITED else f"{str(text)[:LONGEST_AUDITED]}..."
+    # A list or an object has names in it, which tell the audit log what is secret: it stays one.
+    return value if value is None or isinstance(value, bool | int | list | dict) else str(value)
 
 
 def _secret(values: Mapping[str, Any]) -> dict[str, str]:

@@ -1,25 +1,40 @@
-"""What becomes of a project's assets when the project is deleted. `settings.LEAVING` names this room: projects lie floors below."""
+"""What becomes of assets when their scope goes, or a project goes elsewhere. `settings.ASSETS` names this room: scopes lie floors below."""
 
-from collections.abc import Sequence
+from django.conf import settings
+from django.db.models import Q
+from django.utils.module_loading import import_string
 
-from django.apps import apps
+from environments import actions, uses
+from environments.models import Credential
+from projects.models import Project, User
+from projects.scopes import Scope, of_department
 
-from environments.models import Asset
-from projects.models import Project
-
-
-def hindering(project: Project) -> Sequence[str]:
-    """Nothing: an asset is at work nowhere, for workloads copy its values."""
-    return ()
-
-
-def ended(project: Project) -> None:
-    """Delete the assets that only this project could choose."""
-    for model in apps.get_app_config("environments").get_models():
-        if issubclass(model, Asset):
-            model.objects.filter(project=project).delete()
+MOST_NAMED = 5
 
 
-def cleared(project: Project) -> str:
-    """Nothing takes longer than that: ""."""
-    return ""
+def holding(scope: Scope, by: User) -> str:
+    """What elsewhere needs something of the scope, so that it cannot be deleted, as far as `by` may know; "" for nothing.
+
+    A data source takes no credential from beside its scope, but its project may once have gone to another department.
+    """
+    return uses.of_scope(scope, by).words
+
+
+def ended(scope: Scope, by: User) -> None:
+    """Delete the assets of the scope, which nobody can choose any more, each with its entry."""
+    actions.end_at(scope, by)
+
+
+def losing(project: Project, department: int, by: User) -> str:
+    """The department's credentials that the project's workloads and data sources use, and lose when it leaves; "" for none.
+
+    Their Secrets are in the namespaces of the department's projects only. Those that `by` may not see are counted.
+    """
+    theirs = Credential.objects.at(of_department(department))
+    by_workloads = import_string(f"{settings.ASSET_USES}.used_in")(project, theirs.values("pk"))
+    lost = theirs.filter(Q(pk__in=by_workloads) | Q(data_sources__project=project)).order_by("name").distinct()
+    mine = Credential.objects.visible_to(by).filter(pk__in=lost.order_by().values("pk"))
+    seen = list(mine.order_by("name").values_list("name", flat=True))
+    more, hidden = len(seen) - MOST_NAMED, lost.count() - len(seen)
+    told = [", ".join(seen[:MOST_NAMED]), f"{more} more" if more > 0 else "", f"{hidden} that you may not see" if hidden else ""]
+    return " and ".join(filter(None, told))

@@ -5,17 +5,18 @@ Nothing here tells of a use that the one who asks may not see, but that there ar
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count
+from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 from django.utils.module_loading import import_string
 
-from environments.models import Asset, DataSource, Link, Template
+from environments.models import Asset, Credential, DataSource, Link, Template
 from projects.models import User
+from projects.scopes import Level, Scope
 
 MOST = 20
 """Uses of a sort that are named."""
@@ -37,10 +38,11 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """The uses that somebody sees, and how many there are beside."""
+    """The uses that somebody sees, MOST of a sort by name and how many `more`, and how many there are beside."""
 
     seen: Sequence[Use]
     hidden: int
+    more: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.seen or self.hidden)
@@ -48,43 +50,80 @@ class Uses:
     @property
     def words(self) -> str:
         """As a refusal names them."""
-        shown = [str(use) for use in self.seen]
-        more = f"{self.hidden} that you may not see" if shown else f"{self.hidden} uses that you may not see"
-        return " and ".join(filter(None, (", ".join(shown), more if self.hidden else "")))
+        told = [", ".join(map(str, self.seen)), f"{self.more} more" if self.more else ""]
+        if self.hidden:
+            told.append(f"{self.hidden} that you may not see" if self.seen else f"{self.hidden} uses that you may not see")
+        return " and ".join(filter(None, told))
 
 
 def workloads(asset: Asset, user: User) -> Sequence[Use]:
     """The workloads that were made of it and that the user sees, the newest first."""
-    found = import_string(f"{settings.ASSET_USES}.users_of")(asset.pk, user)[:MOST]
-    return [Use("workload", each.name, reverse("workload", args=[each.pk]), each) for each in found]
+    return [_use("workload", each) for each in _rows(asset, "workload", user)[:MOST]]
 
 
 def templates(asset: Asset, user: User) -> Sequence[Use]:
     """The templates that name it and that the user sees."""
-    rows = Template.objects.visible_to(user).filter(links__asset=asset.pk).order_by("name")[:MOST]
-    return [Use("template", each.name, reverse("template", args=[each.pk])) for each in rows]
+    return [_use("template", each) for each in _rows(asset, "template", user)[:MOST]]
 
 
 def data_sources(asset: Asset, user: User) -> Sequence[Use]:
     """The data sources that log in with it and that the user sees."""
-    rows = DataSource.objects.visible_to(user).filter(credential=asset.pk).order_by("name")[:MOST]
-    return [Use("data source", each.name, reverse("data-source", args=[each.pk])) for each in rows]
+    return [_use("data-source", each) for each in _rows(asset, "data-source", user)[:MOST]]
 
 
 def holding(asset: Asset, sorts: Sequence[str], user: User) -> Uses:
     """What of these sorts ("template", "data-source", "workload") uses it: what the user sees, and the number of the others."""
-    find = {"workload": workloads, "template": templates, "data-source": data_sources}
-    seen = [use for sort in sorts for use in find[sort](asset, user)]
-    total = sum(_total(asset, sort) for sort in sorts)
-    return Uses(seen, max(0, total - len(seen)))
+    return _told([(sort, _rows(asset, sort, user), _rows(asset, sort, None)) for sort in sorts])
 
 
-def _total(asset: Asset, sort: str) -> int:
+def beyond(credential: Credential, scope: Scope, user: User) -> Uses:
+    """What uses a credential and does not belong to a scope below the tenant: it would lose it there. Told as `holding` does."""
+    found = []
+    for sort in ("data-source", "workload", "template"):
+        seen, every = (_rows(credential, sort, who).exclude(_inside(scope, has_scope=sort != "workload")) for who in (user, None))
+        found.append((sort, seen, every))
+    return _told(found)
+
+
+def of_scope(scope: Scope, user: User) -> Uses:
+    """The data sources elsewhere that log in with credentials of a scope. Told as `holding` does."""
+    rows = DataSource.objects.filter(credential__in=Credential.objects.at(scope)).exclude(_inside(scope, has_scope=True))
+    mine = DataSource.objects.visible_to(user).filter(pk__in=rows.values("pk"))
+    return _told([("data-source", mine.order_by("name"), rows)])
+
+
+def _rows(asset: Asset, sort: str, user: User | None) -> QuerySet[Any]:
+    """The uses of a sort: those that the user sees, or with None every one."""
     if sort == "workload":
-        return int(import_string(f"{settings.ASSET_USES}.counts")([asset.pk]).get(asset.pk, 0))
-    if sort == "template":
-        return Link.objects.filter(asset=asset.pk).count()
-    return DataSource.objects.filter(credential=asset.pk).count()
+        found: QuerySet[Any] = import_string(f"{settings.ASSET_USES}.users_of")(asset.pk, user)
+        return found
+    model, path = (Template, "links__asset") if sort == "template" else (DataSource, "credential")
+    rows = model.objects.all() if user is None else model.objects.visible_to(user)
+    return rows.filter(**{path: asset.pk}).order_by("name")
+
+
+def _inside(scope: Scope, *, has_scope: bool) -> Q:
+    """The rows in a scope; without scopes of their own they are of projects."""
+    if scope.level is Level.PROJECT:
+        return Q(project=scope.id)
+    below = Q(**{f"project__{scope.level}": scope.id})
+    return below | Q(**{str(scope.level): scope.id}) if has_scope else below
+
+
+def _told(found: Iterable[tuple[str, QuerySet[Any], QuerySet[Any]]]) -> Uses:
+    """Of each sort what somebody sees, and every one."""
+    seen, hidden, more = [], 0, 0
+    for sort, mine, every in found:
+        some, there = list(mine[: MOST + 1]), every.count()
+        visible = len(some) if len(some) <= MOST else mine.count()
+        seen += [_use(sort, each) for each in some[:MOST]]
+        more += max(0, visible - MOST)
+        hidden += max(0, there - visible)
+    return Uses(seen, hidden, more)
+
+
+def _use(sort: str, row: Any) -> Use:
+    return Use(sort.replace("-", " "), row.name, reverse(sort, args=[row.pk]), row if sort == "workload" else None)
 
 
 def workload_counts(ids: Sequence[uuid.UUID], user: User) -> Counter[uuid.UUID]:

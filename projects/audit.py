@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,8 @@ MOST_ITEMS = 60
 LARGEST = 32_768
 """Characters of one state as JSON."""
 DEEPEST = 6
+AT_ONCE = 200
+"""Entries that one statement adds."""
 _SECRET = re.compile(
     r"pass(word|wd|phrase)|secret|token|kubeconfig|private|api.?key|access.?key|authorization|cookie|totp|otp\b", re.IGNORECASE
 )
@@ -68,27 +70,45 @@ def record(
     `entity` is a kind of thing as "project". `before` and `after` are what changed, without secrets: one that changed is named with the
     value "changed". `by` None is Muster itself, or with `claimed` somebody who gave this name and is not signed in.
     """
+    said = _said(event, entity, Of(id, name, scope, before), by, text, claimed)
+    AuditEntry.objects.create(**said, succeeded=succeeded, after=None if after is None else shown(after))
+
+
+@dataclass(frozen=True, slots=True)
+class Of:
+    """What an entry is of: one of many to which the same was done."""
+
+    id: object
+    name: str
+    scope: Scope
+    before: Mapping[str, Any] | None = None
+
+
+def record_all(event: Event, entity: str, of: Iterable[Of], *, by: User | None, text: str = "") -> None:
+    """`record` for each of many, as many in a statement as the database takes, and AT_ONCE at most."""
+    AuditEntry.objects.bulk_create((AuditEntry(**_said(event, entity, each, by, text)) for each in of), batch_size=AT_ONCE)
+
+
+def _said(event: Event, entity: str, of: Of, by: User | None, text: str, claimed: str = "") -> dict[str, Any]:
     here = origin.get() or Origin()
     if here.really and by is not None and here.really != by.username:
         text = f"{text} Done by {here.really}, who looked as {by.username}.".strip()
-    AuditEntry.objects.create(
-        event=event,
-        succeeded=succeeded,
-        entity=entity[:32],
-        entity_id=_plain(str(id))[:64],
-        entity_name=_plain(name)[:253],
-        scope=str(scope)[:64],
-        user=by,
-        subject=_plain(by.username if by else claimed or "Muster")[:200],
-        subject_kind=_kind(by, claimed),
-        address=here.address,
-        request_id=here.request_id[:64],
-        method=here.method[:8],
-        path=_plain(here.path)[:300],
-        before=None if before is None else shown(before),
-        after=None if after is None else shown(after),
-        text=_plain(text)[:500],
-    )
+    return {
+        "event": event,
+        "entity": entity[:32],
+        "entity_id": _plain(str(of.id))[:64],
+        "entity_name": _plain(of.name)[:253],
+        "scope": str(of.scope)[:64],
+        "user": by,
+        "subject": _plain(by.username if by else claimed or "Muster")[:200],
+        "subject_kind": _kind(by, claimed),
+        "address": here.address,
+        "request_id": here.request_id[:64],
+        "method": here.method[:8],
+        "path": _plain(here.path)[:300],
+        "before": None if of.before is None else shown(of.before),
+        "text": _plain(text)[:500],
+    }
 
 
 def sign_in_failed(name: str, why: str, user: User | None = None) -> None:
@@ -130,15 +150,20 @@ def _bounded(value: Any, levels: int) -> Any:
     if levels == 0:
         return "..."
     if isinstance(value, Mapping):
-        # A variable is a pair of name and value.
-        hides = "value" in value and is_secret(str(value.get("name", "")))
-        some = list(value.items())[:MOST_ITEMS]
-        return {
-            _plain(str(name))[:100]: _named("secret" if hides and name == "value" else str(name), inner, levels) for name, inner in some
-        }
+        hidden = _values_of_secrets(value)
+        some = [(str(name), inner) for name, inner in list(value.items())[:MOST_ITEMS]]
+        return {_plain(name)[:100]: _named("secret" if name in hidden else name, inner, levels) for name, inner in some}
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
         return [_bounded(inner, levels - 1) for inner in list(value)[:MOST_ITEMS]]
     return _plain(str(value))[:LONGEST_TEXT]
+
+
+def _values_of_secrets(pairs: Mapping[Any, Any]) -> set[str]:
+    """The names of values whose neighbours call them secret: a variable is `name` and `value`, typed into a row of a form it is
+    `variables-0-name` and `variables-0-value`."""
+    names = [(name, inner) for name, inner in pairs.items() if isinstance(name, str) and (name == "name" or name.endswith("-name"))]
+    called = [(name, inner if isinstance(inner, list) else [inner]) for name, inner in names]
+    return {f"{name.removesuffix('name')}value" for name, texts in called if any(is_secret(str(text)) for text in texts)}
 
 
 def _named(name: str, value: Any, levels: int) -> Any:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from django.apps import apps
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -14,7 +13,7 @@ from console.errors import Clash
 from projects import access, audit, leaving, quotas
 from projects.models import Department, User
 from projects.permissions import Entity, Verb
-from projects.scopes import Scoped, of_department
+from projects.scopes import of_department
 
 MOST_NAMED = 5
 
@@ -56,17 +55,19 @@ def change(department: Department, form: "quotas.SharesForm", by: User, edited: 
 
 
 def delete(department: Department, by: User) -> None:
-    """Delete a department that has no project. The history of its projects that have left stays, and with it the row they name.
+    """Delete a department that has no project, and with it what is of its scope.
 
-    Raises NotAllowed, Http404, and Clash while it has projects.
+    The history of its projects that have left stays, and with it the row they name.
+
+    Raises NotAllowed, Http404, and Clash while it has projects, or something elsewhere needs a credential of it.
     """
     access.require(by, Verb.DELETE, Entity.DEPARTMENTS, of_department(department))
     with transaction.atomic():
         row = Department.objects.select_for_update().get(pk=department.pk)
-        if names := hindrances(row):
-            raise Clash(in_the_way(row, names))
+        if why := hindrances(row, by):
+            raise Clash(why)
         _record(audit.Event.DELETE, row, by, told(row), None)
-        _end_what_is_its_own(row, by)
+        leaving.end_at(of_department(row), by)
         if row.projects.exists():
             row.left_at = timezone.now()
             row.save(update_fields=["left_at"])
@@ -74,21 +75,13 @@ def delete(department: Department, by: User) -> None:
             row.delete()
 
 
-def _end_what_is_its_own(department: Department, by: User) -> None:
-    """Service accounts, access rules, assets, policies: what has the department as its scope."""
-    leaving.end_access(of_department(department), by)
-    for model in apps.get_models():
-        if issubclass(model, Scoped):
-            model._default_manager.filter(department=department).delete()
-
-
-def hindrances(department: Department) -> list[str]:
-    """The names of its projects, which have to go first."""
-    return list(department.projects.there().order_by("name").values_list("name", flat=True)[:100])
-
-
-def in_the_way(department: Department, names: list[str]) -> str:
-    """Why a department cannot be deleted now."""
+def hindrances(department: Department, by: User) -> str:
+    """Why a department cannot be deleted now, and what to do, as far as `by` may know; "" where it can."""
+    names = list(department.projects.there().order_by("name").values_list("name", flat=True)[:100])
+    if not names:
+        used = import_string(f"{settings.ASSETS}.holding")(of_department(department), by)
+        told = f"Credentials of department {department.name} are used elsewhere, by {used}."
+        return f"{told} Choose other credentials there, or delete what uses them, first." if used else ""
     shown = ", ".join(names[:MOST_NAMED])
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"Department {department.name} has projects: {shown}{more}. Delete them, or move them to another department, first."
@@ -103,7 +96,7 @@ def provision(department: Department) -> None:
 
 def told(department: Department) -> Mapping[str, Any]:
     """What the audit log has of it."""
-    return {"name": department.name} | quotas.shown(department)
+    return {"name": department.name} | quotas.exact(department)
 
 
 def _record(event: audit.Event, row: Department, by: User, before: Any, after: Any) -> None:

@@ -36,19 +36,18 @@ def leave(project: Project, by: User) -> None:
             return
         if names := hindrances(row):
             raise Clash(in_the_way(row, names))
-        end_access(of_project(row), by)
-        for path in settings.LEAVING:
-            import_string(f"{path}.ended")(row)
+        end_at(of_project(row), by)
         row.left_at, row.left_by, row.sync_error = timezone.now(), by, ""
         row.save(update_fields=["left_at", "left_by", "sync_error"])
         audit.record(audit.Event.DELETE, "project", by=by, id=row.pk, name=row.name, scope=of_project(row), before={"name": row.name})
 
 
-def end_access(scope: Scope, by: User) -> None:
-    """What goes with a scope of who may what there: its service accounts, and the access rules of it, each with its entry."""
+def end_at(scope: Scope, by: User) -> None:
+    """What belongs to a scope goes with it: its service accounts, its access rules and its assets, each with its entry."""
     for account in ServiceAccount.objects.at(scope).select_related("user"):
         end_service_account(account, by)
     granting.end(AccessRule.objects.at(scope).with_subject(), by)
+    import_string(f"{settings.ASSETS}.ended")(scope, by)
 
 
 def in_the_way(project: Project, names: Sequence[str]) -> str:

@@ -3,7 +3,8 @@
 While it lasts `request.user` is whom one looks as, and `request.looker` is who really asks. The REST API knows nothing of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from django.contrib.auth import SESSION_KEY, get_user
 from django.contrib.sessions.backends.base import SessionBase
@@ -24,8 +25,16 @@ KEY = "muster_looking_as"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _THEIRS = ("/account", "/sign-in", "/sign-on")
 """What is nobody's but the person's own: passwords, second factors, keys, sessions, and who they are at the single sign-on."""
-_WRITES = ("/workloads/new",)
-"""What stores something although it is only asked for."""
+_WRITES = "writes_when_asked"
+"""On a view: what `writes` says of it."""
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+def writes(view: View) -> View:
+    """Says of a view that it stores something although it is only asked for, so that nobody comes there who looks as another."""
+    setattr(view, _WRITES, True)
+    return view
 
 
 def start(request: HttpRequest, pk: int, by: User) -> User:
@@ -97,6 +106,14 @@ class Looking(MiddlewareMixin):
         request.auser = as_seen
         return _refusal(request, seen)
 
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> HttpResponse | None:
+        if not hasattr(request, "looker") or not getattr(view, _WRITES, False):
+            return None
+        assert isinstance(request.user, User)
+        return refused(request, NotAllowed(_told(request.user)))
+
 
 def _may_look(looker: User, seen: User) -> bool:
     """What they may was asked when it began; it may have been taken from them meanwhile."""
@@ -110,9 +127,12 @@ def _may_look(looker: User, seen: User) -> bool:
 
 
 def _refusal(request: HttpRequest, seen: User) -> HttpResponse | None:
-    told = f"You look at Muster as {seen.username}, and can only look. End that first, at the top of the page."
-    if request.method not in _SAFE or request.path.startswith(_WRITES):
-        return refused(request, NotAllowed(told))
+    if request.method not in _SAFE:
+        return refused(request, NotAllowed(_told(seen)))
     if request.path.startswith(_THEIRS):
-        return refused(request, NotAllowed(f"This page is {seen.username}'s own, and nobody else's to see. {told}"))
+        return refused(request, NotAllowed(f"This page is {seen.username}'s own, and nobody else's to see. {_told(seen)}"))
     return None
+
+
+def _told(seen: User) -> str:
+    return f"You look at Muster as {seen.username}, and can only look. End that first, at the top of the page."

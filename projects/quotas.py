@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from typing import Any, Protocol
 
 from django import forms
@@ -16,8 +16,9 @@ GIB = 1 << 30
 SHORTEST = 60
 """Seconds: limits are looked at by the sweep, which cannot tell shorter ones apart."""
 AS_TYPED = "As 2h, 90m or 7d."
-_UNITS = {"mb": Decimal(10**6), "gb": Decimal(10**9), "mib": Decimal(1 << 20), "gib": Decimal(GIB)}
-_WITH_UNIT = re.compile(r"([0-9.eE+-]{1,40})\s*(mb|gb|mib|gib)", re.IGNORECASE)
+_UNITS = {"mb": Decimal(10**6), "gb": Decimal(10**9), "mib": Decimal(1 << 20), "gib": Decimal(GIB), "bytes": Decimal(1)}
+_WITH_UNIT = re.compile(r"([0-9.eE+-]{1,40})\s*(mb|gb|mib|gib|bytes)", re.IGNORECASE)
+HUNDREDTH = Decimal("0.01")
 
 AMOUNTS = ("gpu_quota", "gpu_limit", "over_quota_weight", "cpu_quota", "cpu_limit")
 MEMORY = ("memory_quota", "memory_limit")
@@ -46,7 +47,17 @@ class GibField(forms.DecimalField):
         if match is None:
             return super().to_python(value)
         amount = super().to_python(match[1])
-        return None if amount is None else amount * _UNITS[match[2].lower()] / GIB
+        try:
+            return None if amount is None else amount * _UNITS[match[2].lower()] / GIB
+        except ArithmeticError:
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid") from None
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """As amounts, however they are written."""
+        try:
+            return bool(self.to_python(initial) != self.to_python(data))
+        except forms.ValidationError:
+            return True
 
 
 class DurationField(forms.CharField):
@@ -118,15 +129,18 @@ class SharesForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
+        self._keep_bytes(given)
         for resource, unit in _UNIT_WORDS.items():
             quota, limit = given.get(f"{resource}_quota"), given.get(f"{resource}_limit")
             if limit is None or {f"{resource}_quota", f"{resource}_limit"} & self.errors.keys():
                 continue
             if quota is not None and quota > limit:
-                self.add_error(f"{resource}_limit", f"It must be at least the quota, {quota:f} {unit}. Leave it empty for no limit.")
+                self.add_error(
+                    f"{resource}_limit", f"It must be at least the quota, {_words_of(quota)} {unit}. Leave it empty for no limit."
+                )
             elif quota is None and self.needs_quota:
                 self.add_error(
-                    f"{resource}_quota", f"It may hold {limit:f} {unit} at most, so its quota cannot be unlimited. Give a number."
+                    f"{resource}_quota", f"It may hold {_words_of(limit)} {unit} at most, so its quota cannot be unlimited. Give a number."
                 )
         time, idle = given.get("time_limit"), given.get("idle_limit")
         if time is not None and idle is not None and idle >= time:
@@ -136,12 +150,20 @@ class SharesForm(forms.Form):
             self._check_held(given)
         return given
 
+    def _keep_bytes(self, given: dict[str, Any]) -> None:
+        """Memory that was left as it was shown stays to the byte: what is shown of it is rounded."""
+        for name in MEMORY:
+            if self.row is not None and name in self.initial and name in given and name not in self.changed_data:
+                amount = getattr(self.row, name)
+                given[name] = None if amount is None else Decimal(amount) / GIB
+
     needs_quota = True
     """Whether an empty quota is without limit, which no limit goes with."""
 
     def _check_held(self, given: Mapping[str, Any]) -> None:
         """No quota goes under what cannot be interrupted and runs now."""
-        now = {"gpu": self.row.gpu_quota, "cpu": self.row.cpu_quota, "memory": gib(self.row.memory_quota)}
+        now = {"gpu": self.row.gpu_quota, "cpu": self.row.cpu_quota, "memory": self.row.memory_quota}
+        now["memory"] = None if now["memory"] is None else Decimal(now["memory"]) / GIB
         less = [name for name, quota in now.items() if (new := given.get(f"{name}_quota")) is not None and (quota is None or new < quota)]
         if not less:
             return
@@ -183,6 +205,21 @@ def shown(row: Department | Project) -> dict[str, Any]:
     return found | {name: durations.typed(getattr(row, column)) for name, column in LIMITS.items()}
 
 
+def exact(row: Department | Project) -> dict[str, Any]:
+    """The same to the byte: what the audit log has, and what a change of something else keeps."""
+    return shown(row) | {name: _to_the_byte(getattr(row, name)) for name in MEMORY if hasattr(row, name)}
+
+
+def _to_the_byte(amount: int | None) -> str | None:
+    short = gib(amount)
+    return plain(short) if amount is None or short is None or round(short * GIB) == amount else f"{amount} bytes"
+
+
+def _words_of(amount: Decimal) -> str:
+    """An amount that is at least this."""
+    return plain(amount.quantize(Decimal("0.001"), ROUND_CEILING))  # type: ignore[no-any-return]
+
+
 def as_typed(values: Mapping[str, Any]) -> dict[str, list[str]]:
     """The same as a browser would send it, for the seal of `console.editing`."""
     listed = {name: value if isinstance(value, list | tuple) else [value] for name, value in values.items()}
@@ -202,7 +239,7 @@ def laxer(given: Mapping[str, Any], department: Department) -> list[tuple[str, s
 
 def gib(amount: int | None) -> Decimal | None:
     """Bytes as they are typed."""
-    return None if amount is None else (Decimal(amount) / GIB).quantize(Decimal("0.01"))
+    return None if amount is None else (Decimal(amount) / GIB).quantize(HUNDREDTH)
 
 
 def plain(value: Any) -> Any:

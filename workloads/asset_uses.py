@@ -4,6 +4,7 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.urls import reverse
@@ -101,11 +102,17 @@ def counts(ids: Iterable[uuid.UUID], user: User | None = None) -> Mapping[uuid.U
     )
 
 
-def users_of(asset_id: uuid.UUID, user: User) -> QuerySet[Workload]:
-    """The workloads that were made from an asset, that are not deleted, and that the user sees; the newest first."""
+def users_of(asset_id: uuid.UUID, user: User | None) -> QuerySet[Workload]:
+    """The workloads that were made from an asset, that are not deleted, and, with a user, that they see; the newest first."""
     made = UsedAsset.objects.filter(asset=asset_id).values("workload")
     found: QuerySet[Workload] = _there(user).filter(pk__in=made).select_related("project").order_by("-created_at", "-id")
     return found
+
+
+def used_in(project: Project, ids: QuerySet[Any]) -> QuerySet[Any]:
+    """Those of these assets, given as a query for their ids, that workloads of a project that are not deleted were made from."""
+    rows = UsedAsset.objects.filter(workload__project=project, workload__released_at=None, asset__in=ids)
+    return rows.order_by().values("asset")
 
 
 def _there(user: User | None) -> QuerySet[Workload]:

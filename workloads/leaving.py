@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from projects.models import Project
-from workloads import journal
 from workloads.models import Workload
 from workloads.states import RESTING, Status
-from workloads.tasks import remove
+from workloads.tasks.deleting import ask_to_delete
 
 AT_ONCE = 200
 """Workloads that one call asks to be deleted."""
@@ -19,18 +18,13 @@ def hindering(project: Project) -> Sequence[str]:
     return list(at_work.order_by("name").values_list("name", flat=True)[:MOST_NAMED])
 
 
-def ended(project: Project) -> None:
-    """Nothing ends at once: workloads leave the cluster first."""
-
-
 def cleared(project: Project) -> str:
     """Ask for the deletion of what is still there of a project that has left; in words how much that is, "" for nothing.
 
     Their history stays. One that was submitted while the project was being deleted goes with the others.
     """
     there = Workload.objects.filter(project=project, released_at=None)
-    for workload_id in list(there.exclude(status=Status.DELETING).values_list("pk", flat=True)[:AT_ONCE]):
-        if journal.asked_to_delete(workload_id, project.left_by):
-            remove.soon(str(workload_id))
+    some = list(there.exclude(status=Status.DELETING).values_list("pk", flat=True)[:AT_ONCE])
+    ask_to_delete(some, by=project.left_by, why=f"It went with its project {project.name}.")
     left = there.count()
     return f"{left} of its workloads are still being deleted." if left else ""

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters import making
-from clusters.forms import ProjectForm, QuotaForm, departments_for
+from clusters.forms import ProjectForm, QuotaForm, clusters_for, departments_for
 from clusters.models import NodePool
 from clusters.tasks import leave
 from console.errors import Invalid
@@ -21,6 +21,7 @@ from projects.api.projects import shown
 from projects.api.schemas import ID, TEXT, array, obj, said, words
 from projects.models import Project, User
 from projects.permissions import Entity, Verb
+from projects.quotas import exact
 from projects.scopes import of_project
 
 PLACES = quotas.PLACES | {
@@ -106,7 +107,7 @@ class ProjectView(ApiView):
         found = changeable(self.user, pk)
         body = quotas.mapping(request.data, KNOWN, FIXED)
         _stays(found, body)
-        kept: dict[str, Any] = {"department": found.department.name, "gpu_quota": "0"} if whole else QuotaForm.values(found)
+        kept: dict[str, Any] = {"department": found.department.name, "gpu_quota": "0"} if whole else _kept(found)
         return changed(self.user, found, kept | _typed(self.user, body, str(found.cluster_id), found), quotas.version(body))
 
     @extend_schema(
@@ -132,7 +133,7 @@ class ProjectResourcesView(ApiView):
     )
     def patch(self, request: Request, pk: int) -> Response:
         found = changeable(self.user, pk)
-        return self._changed(request, found, QuotaForm.values(found))
+        return self._changed(request, found, _kept(found))
 
     @extend_schema(
         operation_id="replace_project_resources",
@@ -143,7 +144,7 @@ class ProjectResourcesView(ApiView):
     )
     def put(self, request: Request, pk: int) -> Response:
         found = changeable(self.user, pk)
-        return self._changed(request, found, quotas.without_quota(QuotaForm.values(found)) | {"gpu_quota": "0"})
+        return self._changed(request, found, quotas.without_quota(_kept(found)) | {"gpu_quota": "0"})
 
     def _changed(self, request: Request, found: Project, kept: Mapping[str, Any]) -> Response:
         body = quotas.resources_only(request.data)
@@ -165,6 +166,11 @@ def changed(user: User, project: Project, given: Mapping[str, Any], version: int
     return Response(shown(_found(user, project.pk)))
 
 
+def _kept(project: Project) -> dict[str, Any]:
+    """What a project has, as it would be typed, to the byte: what a body does not name stays."""
+    return QuotaForm.values(project) | exact(project)
+
+
 def _stays(project: Project, body: Mapping[str, Any]) -> None:
     """Raises Invalid for what cannot be changed of a project."""
     now = {"name": project.name, "clusterId": str(project.cluster_id), "namespace": project.namespace}
@@ -182,7 +188,7 @@ def _typed(user: User, body: Mapping[str, Any], cluster: str, row: Project | Non
     for name in ("defaultNodePools", "nodePools"):
         if body.get(name) is not None:
             # What clients send that know of no pools asks for nothing, as in a workload.
-            found["node_pools"] = [] if body[name] == ["default"] else _pools(body[name], cluster, name)
+            found["node_pools"] = [] if body[name] == ["default"] else _pools(body[name], name, _cluster(user, cluster, row))
     if body.get("defaultPreemptibility") is not None:
         found["default_preemptibility"] = quotas.text(body, "defaultPreemptibility")
     return found
@@ -196,13 +202,23 @@ def _department(user: User, text: str, field: str, row: Project | None) -> str:
     return str(name)
 
 
-def _pools(given: Any, cluster: str, field: str) -> list[str]:
+def _cluster(user: User, text: str, row: Project | None) -> UUID:
+    """Where the project is, or may be: nothing is told of any other cluster. Raises Invalid."""
+    if row is not None:
+        return row.cluster_id
+    try:
+        found = clusters_for(user).filter(pk=UUID(text)).values_list("pk", flat=True).first()
+    except ValueError:
+        found = None
+    if found is None:
+        raise Invalid([("clusterId", f"There is no cluster {text[:40]} on which you may make projects.")])
+    return found
+
+
+def _pools(given: Any, field: str, cluster: UUID) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
         raise Invalid([(field, f"{field} must be a list of names.")])
-    try:
-        there = dict(NodePool.objects.filter(cluster=UUID(cluster)).values_list("name", "pk"))
-    except ValueError:
-        there = {}
+    there = dict(NodePool.objects.filter(cluster=cluster).values_list("name", "pk"))
     if strange := [name for name in given if name not in there]:
         known = f"There are {', '.join(sorted(there)[:20])}." if there else "It has none."
         raise Invalid([(field, f"The cluster has no node pool {strange[0][:40]}. {known}")])

@@ -18,6 +18,14 @@ def is_there(environment: Mapping[str, str], folder: Path = FOLDER) -> bool:
     return bool(environment.get(_HOST)) and (folder / "token").is_file() and (folder / "ca.crt").is_file()
 
 
+def namespace(folder: Path = FOLDER) -> str:
+    """The namespace that this process runs in; "" where it runs in no pod that has a service account."""
+    try:
+        return (folder / "namespace").read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
 def access(environment: Mapping[str, str], folder: Path = FOLDER) -> Access:
     """The access of the pod's service account, with its token as it is now. Raises BadKubeconfig where there is none."""
     host = environment.get(_HOST, "")

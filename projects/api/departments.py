@@ -99,7 +99,7 @@ class DepartmentView(ApiView):
 
     def _changed(self, request: Request, pk: int, *, whole: bool) -> Response:
         found = _changeable(self.user, pk)
-        return _changed(self.user, found, _read(request.data), {"name": found.name} if whole else DepartmentForm.values(found))
+        return _changed(self.user, found, _read(request.data), {"name": found.name} if whole else departments.told(found))
 
     @extend_schema(
         operation_id="delete_department",
@@ -123,7 +123,7 @@ class DepartmentResourcesView(ApiView):
     )
     def patch(self, request: Request, pk: int) -> Response:
         found = _changeable(self.user, pk)
-        return _changed(self.user, found, quotas.resources_only(request.data), DepartmentForm.values(found))
+        return _changed(self.user, found, quotas.resources_only(request.data), departments.told(found))
 
     @extend_schema(
         operation_id="replace_department_resources",
@@ -134,7 +134,7 @@ class DepartmentResourcesView(ApiView):
     )
     def put(self, request: Request, pk: int) -> Response:
         found = _changeable(self.user, pk)
-        return _changed(self.user, found, quotas.resources_only(request.data), quotas.without_quota(DepartmentForm.values(found)))
+        return _changed(self.user, found, quotas.resources_only(request.data), quotas.without_quota(departments.told(found)))
 
 
 def _read(data: Any) -> Mapping[str, Any]:

@@ -143,7 +143,8 @@ def _number(value: str) -> Decimal:
         found = Decimal(value)
     except InvalidOperation:
         raise ValueError(value) from None
-    if not found.is_finite() or abs(found) > 10**9:
+    # Compared and not counted with: the absolute value of a number beyond all bounds cannot be told.
+    if not found.is_finite() or not -(10**9) <= found <= 10**9:
         raise ValueError(value)
     return round(found, 6)
 

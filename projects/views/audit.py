@@ -48,7 +48,11 @@ def words(entity: str) -> str:
 
 
 def _until(rows: Any, text: str) -> Any:
-    return rows.filter(at__lt=_day(text) + timedelta(days=1))
+    try:
+        return rows.filter(at__lt=_day(text) + timedelta(days=1))
+    except OverflowError:
+        # Nothing lies after the last day of the calendar.
+        return rows
 
 
 TABLE = Table(

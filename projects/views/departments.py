@@ -161,8 +161,7 @@ def department_delete(request: Request, pk: int) -> HttpResponse:
     if request.method == "POST":
         departments.delete(found, request.user)
         return onward(request, reverse("departments"), f"Department {found.name} is deleted.")
-    names = departments.hindrances(found)
-    context = {"department": found, "hindered": departments.in_the_way(found, names) if names else ""}
+    context = {"department": found, "hindered": departments.hindrances(found, request.user)}
     return page(request, "projects/department_delete.html", "projects/_department_delete.html", context)
 
 

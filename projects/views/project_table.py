@@ -1,5 +1,6 @@
 """The table of projects, with what each has and holds. Making one is done a floor above."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
@@ -11,8 +12,9 @@ from console.tables import Column, Filter, Rows, Table
 from console.templatetags.muster import gpus
 from projects import access, durations, quotas
 from projects.http import Request
-from projects.models import AccessRule, Department, Project
+from projects.models import AccessRule, Department, Project, User
 from projects.permissions import Entity, Permission, Verb
+from projects.scopes import of_project
 from projects.why import may_not
 
 MOST = 500
@@ -100,7 +102,7 @@ TABLE = Table(
         Column("allocated", "Allocated GPUs", _held("gpu"), is_number=True),
         Column("quota", "GPU quota", _amount("gpu_quota"), is_number=True),
         Column("ratio", "GPU allocation", _ratio, "projects/_department_ratio.html"),
-        Column("people", "People", lambda row: row.people_count or 0, is_number=True),
+        Column("people", "People", lambda row: row.people, is_number=True),
         _extra("pools", "Node pools", _pools),
         _extra("limit", "GPU limit", _amount("gpu_limit"), is_number=True),
         _extra("weight", "Over-quota weight", lambda row: quotas.plain(row.over_quota_weight), is_number=True),
@@ -143,4 +145,12 @@ def projects(request: Request) -> HttpResponse:
         "leaving": gone[:MOST] if sees_leaving else (),
         "empty": "projects/_no_projects.html",
     }
-    return tables.answer(request, rows, TABLE, "projects/projects.html", context, file="projects")
+    return tables.answer(
+        request, rows, TABLE, "projects/projects.html", context, file="projects", prepare=lambda shown: _tell_people(shown, request.user)
+    )
+
+
+def _tell_people(rows: Sequence[Any], user: User) -> None:
+    """Put on each how many people have a role there, for who may view that; "" for others."""
+    for row in rows:
+        row.people = (row.people_count or 0) if access.may(user, Verb.VIEW, Entity.ACCESS_RULES, of_project(row)) else ""

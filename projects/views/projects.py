@@ -30,16 +30,20 @@ def show(
     account: ServiceAccountForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The page, perhaps with a form that has to be mended."""
-    rules = AccessRule.objects.select_related("custom_role")
+    """The page, perhaps with a form that has to be mended. People and programs are shown to who may view them."""
+    rules = AccessRule.objects.visible_to(request.user).select_related("custom_role")
     persons = rules.filter(user__is_service=False).select_related("user").order_by("user__username")
     people = Prefetch("access_rules", persons, to_attr="people")
-    accounts = ServiceAccount.objects.select_related("created_by", "user").prefetch_related(Prefetch("user__access_rules", rules))
-    programs = Prefetch("service_accounts", accounts)
+    # Whoever sees the account sees those of its rules that they may see anywhere.
+    of_account = Prefetch("user__access_rules", rules.with_scope(), "rules")
+    accounts = ServiceAccount.objects.visible_to(request.user).select_related("created_by", "user").prefetch_related(of_account)
+    programs = Prefetch("service_accounts", accounts, to_attr="programs")
     found = get_object_or_404(_shown(request).prefetch_related(people, programs, "node_pools"), pk=pk)
     refusal = access.Refusal(request.user, of_project(found))
     context = {
         "project": found,
+        "shows_people": access.may(request.user, Verb.VIEW, Entity.ACCESS_RULES, of_project(found)),
+        "shows_accounts": access.may(request.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS, of_project(found)),
         "may_manage": access.may(request.user, Verb.CREATE, Entity.ACCESS_RULES, of_project(found)),
         "may_manage_accounts": access.may(request.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, of_project(found)),
         "may_edit": access.may(request.user, Verb.EDIT, Entity.PROJECTS, of_project(found)),

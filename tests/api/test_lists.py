@@ -105,6 +105,8 @@ REFUSED = [
     ("filterBy=createdAt>=2026-13-01", "a date"),
     ("filterBy=allocatedGPU>=NaN", "a number"),
     ("filterBy=allocatedGPU>=1e99", "a number"),
+    ("filterBy=allocatedGPU>=1e999999999", "a number"),
+    ("filterBy=allocatedGPU<=-1e999999999", "a number"),
     ("filterBy=projectId==99999999999999999999", "an id"),
     ("filterBy=preemptible==1", "true or false"),
 ]

@@ -113,6 +113,17 @@ def test_an_older_workload_is_judged_anew_when_it_is_run(cast: Cast) -> None:
     assert told["message"].startswith("train1 cannot run again as it is")
 
 
+def test_gpus_by_another_name_are_refused_and_no_older_workload_runs_again_with_them(cast: Cast) -> None:
+    asked = {"extendedResources": [{"resource": "nvidia.com/mig-7g.80gb", "quantity": "8"}]}
+    before = Caller(cast.bob)("POST", DISTRIBUTED, a_body(cast, compute=asked), 202)
+    policy(cast, gpus__devices={"max": 0})
+    [told] = Caller(cast.bob)("POST", DISTRIBUTED, a_body(cast, "train2", compute=asked), 400)["complianceIssues"]
+    assert (told["field"], told["rule"]) == ("spec.compute.extendedResources.0.resource", "gpus.devices.max")
+    assert told["details"].startswith("nvidia.com/mig-7g.80gb cannot be asked for here")
+    with pytest.raises(Noncompliant, match=r"nvidia\.com/mig-7g\.80gb cannot be asked for here"):
+        actions.run(Workload.objects.get(pk=before["workloadId"]), cast.bob)
+
+
 def _v2(cast: Cast, **rules: Any) -> dict[str, Any]:
     return {"meta": {"scope": "project", "projectId": str(cast.team_b.pk)}, "policy": rules}
 
@@ -140,6 +151,21 @@ def test_a_policy_is_written_read_and_deleted_by_the_names_of_their_api(cast: Ca
     mallory("DELETE", f"/policy/distributed{where}", status=202)
     assert not Policy.objects.exists()
     assert list(AuditEntry.objects.filter(entity="policy").order_by("pk").values_list("event", flat=True)) == ["create", "update", "delete"]
+
+
+@pytest.mark.parametrize("architecture", ["Standard", ""])
+@pytest.mark.parametrize("query", ["", "?validateOnly=true"])
+def test_a_policy_of_that_name_for_other_workloads_is_left_as_it_is(cast: Cast, architecture: str, query: str) -> None:
+    rules = {"image": {"options": ["registry.example.com/*"]}}
+    other = Policy.objects.create(name="distributed", project=cast.team_b, architecture=architecture, rules=rules)
+    told = V2(cast.mallory)("PUT", f"/policy/distributed{query}", _v2(cast, rules={"numWorkers": {"max": 2}}), 409)
+    whose = "standard workloads only" if architecture else "all workloads"
+    assert told["message"].startswith(f"The policy distributed of this scope is for {whose}, and not for distributed ones.")
+    assert f"/api/v1/asset/policies/{other.pk}" in told["message"]
+    before = other.version, other.architecture, other.rules
+    other.refresh_from_db()
+    assert (other.version, other.architecture, other.rules) == before
+    assert Policy.objects.count() == 1
 
 
 def test_validate_only_writes_nothing(cast: Cast) -> None:

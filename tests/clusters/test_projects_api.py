@@ -1,15 +1,17 @@
 """Projects over the REST API: made, changed and deleted as on the pages."""
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
-from clusters.models import NodePool
+from clusters.models import Cluster, NodePool
 from projects import tokens
-from projects.models import AccessRule, Department, Project, User
-from projects.permissions import DEPARTMENT
+from projects.models import AccessRule, AuditEntry, CustomRole, Department, Project, User
+from projects.permissions import DEPARTMENT, MANAGER
 from tests.cast import Cast
 
 API = "/api/v1/org-unit/projects"
@@ -95,13 +97,63 @@ def test_what_stays_stays(cast: Cast, more: dict[str, Any]) -> None:
     assert "stays" in Caller(cast.alice)("patch", f"/{cast.team_a.pk}", more, 400)["message"]
 
 
-def test_nobody_learns_of_a_department_by_its_id(cast: Cast) -> None:
+def test_nobody_learns_of_a_department_by_its_id(cast: Cast, carol: User) -> None:
     vision = Department.objects.create(name="vision")
-    carol = User.objects.create(username="carol")
-    AccessRule.objects.create(user=carol, department=cast.research, role=DEPARTMENT)
     there, nowhere = (Caller(carol)("post", "", a_body(cast, departmentId=str(key)), 400) for key in (vision.pk, 999))
     assert there["message"].replace(str(vision.pk), "") == nowhere["message"].replace("999", "")
     Caller(carol)("post", "", a_body(cast), 201)
+
+
+@pytest.fixture
+def carol(cast: Cast) -> User:
+    """The administrator of the department research."""
+    user = User.objects.create(username="carol")
+    AccessRule.objects.create(user=user, department=cast.research, role=DEPARTMENT)
+    return user
+
+
+def test_who_may_not_edit_the_cluster_names_no_namespace(cast: Cast, carol: User) -> None:
+    answer = Caller(carol)("post", "", a_body(cast, requestedNamespace="monitoring"), 400)
+    assert [each["field"] for each in answer["details"]] == ["requestedNamespace"]
+    for told in ("takes the permission to edit clusters", "Ask alice", "leave it empty"):
+        assert told in answer["message"]
+    AccessRule.objects.create(
+        user=carol, cluster=cast.cluster, custom_role=CustomRole.objects.create(name="x", permissions=["clusters:edit"])
+    )
+    assert Caller(carol)("post", "", a_body(cast, requestedNamespace="monitoring"), 201)["namespace"] == "monitoring"
+
+
+@pytest.mark.parametrize("more", [{"requestedNamespace": "muster"}, {"requestedNamespace": "muster-console"}, {"name": "console"}])
+def test_the_namespace_that_muster_runs_in_is_nobodys(cast: Cast, tmp_path: Path, settings: Settings, more: dict[str, str]) -> None:
+    (tmp_path / "namespace").write_text("muster-console\n")
+    settings.SERVICE_ACCOUNT = tmp_path
+    assert "Muster" in Caller(cast.alice)("post", "", a_body(cast, **more), 400)["message"]
+    assert Project.objects.count() == 2
+
+
+def test_nobody_learns_of_a_clusters_node_pools_who_makes_no_project_there(cast: Cast) -> None:
+    other = Cluster.objects.create(name="elsewhere", server="https://127.0.0.1:1")
+    NodePool.objects.create(cluster=other, name="hidden-pool", label_key="gpu", label_value="h200")
+    dora = User.objects.create(username="dora")
+    AccessRule.objects.create(user=dora, cluster=cast.cluster, role=MANAGER)
+    answer = Caller(dora)("post", "", a_body(cast, clusterId=str(other.pk), nodePools=["x"]), 400)
+    assert "hidden-pool" not in answer["message"]
+    assert [each["field"] for each in answer["details"]] == ["clusterId"]
+    own = Caller(dora)("post", "", a_body(cast, nodePools=["x"]), 400)
+    assert "has no node pool x" in own["message"]
+
+
+def test_memory_that_a_body_does_not_name_stays_to_the_byte(cast: Cast) -> None:
+    alice, path = Caller(cast.alice), f"/{cast.team_a.pk}"
+    alice("patch", f"{path}/resources", [{"memory": {"deserved": 1000, "limit": 1500}}])
+    alice("patch", path, {"description": "x"})
+    alice("patch", f"{path}/resources", [{"gpu": {"deserved": 1}}])
+    row = Project.objects.get(pk=cast.team_a.pk)
+    assert (row.memory_quota, row.memory_limit) == (10**9, 1500 * 10**6)
+    # What looks the same when it is rounded is a change all the same, and the audit log tells it.
+    alice("patch", f"{path}/resources", [{"memory": {"deserved": 1001}}])
+    last = AuditEntry.objects.filter(entity="project").latest("pk")
+    assert (last.before, last.after) == ({"memory_quota": "1000000000 bytes"}, {"memory_quota": "1001000000 bytes"})
 
 
 @pytest.mark.parametrize(("who", "status"), [("bob", 403), ("vera", 403), ("mallory", 404)])

@@ -1,9 +1,11 @@
 """A project in its cluster: a namespace and two Queues, and nothing that somebody else made."""
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from clusters import connections, desired, provision
 from clusters.kube import calls
@@ -146,6 +148,16 @@ def test_a_namespace_that_is_named_is_adopted_as_it_is(live_cast: Cast, client: 
     assert found["labels"].items() >= {MANAGED_BY: "Helm", "cost-centre": "17", "muster.dev/project": "team-a"}.items()
     assert found["annotations"] == {"owner": "ops"}
     assert team.pk not in drifted(client, live_cast).due
+
+
+def test_the_namespace_that_muster_runs_in_is_left_alone(live_cast: Cast, client: Client, tmp_path: Path, settings: Settings) -> None:
+    team = live_cast.team_a
+    calls.create(client, NAMESPACES, foreign("Namespace", team.namespace))
+    Project.objects.filter(pk=team.pk).update(is_namespace_adopted=True)
+    (tmp_path / "namespace").write_text(team.namespace)
+    settings.SERVICE_ACCOUNT = tmp_path
+    assert "is Muster's own" in provisioned(team).sync_error
+    assert "muster.dev/project" not in labels(client, team.namespace)
 
 
 def test_a_namespace_that_is_named_has_to_be_there(live_cast: Cast) -> None:

@@ -12,7 +12,8 @@ from django.utils import timezone
 from clusters import actions, connections, tasks
 from clusters.models import Cluster, Node
 from console.errors import Clash, UserError
-from projects.models import AccessRule, Project
+from environments.models import Credential, Policy
+from projects.models import AccessRule, AuditEntry, Project
 from tests.cast import NOWHERE, Cast, a_spec
 from tests.clusters.scripted import Script, kubeconfig_of, serving
 from workloads import journal
@@ -100,6 +101,23 @@ def test_by_force_its_projects_and_credentials_are_gone_too(alice: Client, cast:
     for path in ("", "/edit", "/remove", "/checks"):
         assert alice.get(f"/clusters/{kept.pk}{path}").status_code == 404
     assert "here" not in said(alice.get("/clusters")).partition("<main")[2]
+
+
+def test_by_force_what_only_it_had_is_gone_and_every_deletion_is_told(alice: Client, cast: Cast) -> None:
+    running(cast)
+    going = running(cast, "train2")
+    Workload.objects.filter(pk=going.pk).update(status=Status.DELETING)
+    Credential.objects.create(name="key", kind="password", secret='{"password": "hush"}', cluster=cast.cluster)
+    Credential.objects.create(name="common", kind="password", secret='{"password": "hush"}')
+    Policy.objects.create(name="rules", cluster=cast.cluster)
+    actions.remove(cast.cluster, cast.alice, force=True)
+    assert list(Credential.objects.values_list("name", flat=True)) == ["common"]
+    assert not Policy.objects.exists()
+    assert "key" not in said(alice.get("/credentials?format=csv"))
+    gone = AuditEntry.objects.filter(event="delete", user=cast.alice).exclude(entity__in=["cluster", "project"]).order_by("entity")
+    told = [("credential", "key"), ("policy", "rules"), ("workload", "train1")]
+    assert list(gone.values_list("entity", "entity_name")) == told
+    assert "hush" not in str(list(gone.values_list("before", "after")))
 
 
 def test_a_removed_clusters_name_is_free(cast: Cast) -> None:

@@ -1,6 +1,8 @@
 """Assets over REST: the same rules as on the pages, nothing of a secret, and a change that comes too late is told what changed."""
 
+import json
 import uuid
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -10,7 +12,7 @@ from environments.models import Environment
 from projects.models import AuditEntry
 from projects.scopes import TENANT, of_cluster, of_department, of_project
 from tests.cast import Cast
-from tests.environments.assets import BY_NAME, CREDENTIALS, ONE_OF_EACH, SAMPLES, SECRET, Api, Sample
+from tests.environments.assets import BY_NAME, CREDENTIALS, ONE_OF_EACH, SAMPLES, SECRET, Api, Sample, client_of
 
 pytestmark = pytest.mark.django_db
 EACH = pytest.mark.parametrize("sample", SAMPLES, ids=str)
@@ -198,3 +200,37 @@ def test_a_long_list_takes_the_same_queries(cast: Cast) -> None:
     before = queries()
     Environment.objects.bulk_create(made[60:])
     assert queries() == before <= 12
+
+
+LONG = "x" * 1500
+"""A value that the audit log cuts."""
+TOKENS = {"name": "API_TOKEN", "value": SECRET}
+PAD = {"name": "PAD", "value": LONG}
+
+
+@pytest.mark.parametrize(
+    ("path", "spec"),
+    [
+        ("asset/environment", {"image": "team/x", "environmentVariables": [TOKENS, PAD]}),
+        ("asset/policies", {"rules": {"variables": {"default": {"API_TOKEN": SECRET, "PAD": LONG}}}}),
+        ("workload-templates/trainings", {"image": "team/x", "environmentVariables": [TOKENS, PAD]}),
+    ],
+)
+def test_no_entry_of_the_audit_log_has_a_secret_however_long_it_is(cast: Cast, path: str, spec: dict[str, Any]) -> None:
+    api, page = Api(cast.alice), client_of(cast.alice)
+    status, made = api("post", f"/api/v1/{path}", {"meta": {"name": "mine", "scope": "tenant"}, "spec": spec})
+    assert status == 202, made
+    other = json.loads(json.dumps(spec).replace(LONG, LONG[:-1]))
+    assert api("patch", f"/api/v1/{path}/{made['meta']['id']}", {"meta": {"name": "other"}, "spec": other})[0] == 202
+    assert api("delete", f"/api/v1/{path}/{made['meta']['id']}")[0] == 202
+    entries = list(AuditEntry.objects.filter(entity_id=made["meta"]["id"]))
+    assert [each.event for each in entries] == ["delete", "update", "create"]
+    assert "API_TOKEN" in str(entries[0].before)
+    assert LONG[:400] in str(entries[0].before)
+    told = [str([each.before, each.after]) for each in entries] + [json.dumps(api("get", "/api/v1/audit/log")[1])]
+    told += [page.get(f"/audit/{each.pk}").content.decode() for each in entries]
+    for address in ("/audit?format=csv", "/audit/export"):
+        answer = page.get(address)
+        assert answer.status_code == 200
+        told.append(answer.getvalue().decode())
+    assert [each for each in told if SECRET in each] == []

@@ -7,18 +7,20 @@ from typing import Any
 import pytest
 from django.core import serializers
 from django.db import connection
+from django.utils import timezone
 
 from console.errors import Clash
 from console.typed import as_sent
-from environments import actions, credentials
+from environments import actions, cluster_secrets, credentials, leaving, uses
 from environments.kinds import CREDENTIAL, DATA_SOURCE
 from environments.models import Credential, DataSource, Template
-from projects.models import AuditEntry
-from projects.scopes import TENANT, of_project
+from projects.models import AccessRule, AuditEntry, Department, Project, User
+from projects.permissions import SYSTEM
+from projects.scopes import TENANT, of_cluster, of_department, of_project
 from tests.cast import Cast, a_spec
 from tests.environments.assets import BY_NAME, CREDENTIALS, SECRET, Api, Sample, client_of
 from workloads import asset_rules, journal
-from workloads.models import UsedAsset
+from workloads.models import UsedAsset, Workload
 
 pytestmark = pytest.mark.django_db
 EACH = pytest.mark.parametrize("sample", CREDENTIALS, ids=str)
@@ -171,7 +173,85 @@ def test_a_credential_stays_in_reach_of_what_logs_in_with_it(cast: Cast) -> None
     a_source(cast, password)
     body = {"meta": {"scope": "project", "projectId": cast.team_a.pk}}
     status, answer = Api(cast.alice)("patch", f"/api/v1/asset/credentials/password/{password.pk}", body)
-    assert (status, "is used by source-of-team_b beyond that scope" in answer["message"]) == (409, True)
+    assert (status, "is used beyond it by data source source-of-team_b. Choose a wider scope" in answer["message"]) == (409, True)
+
+
+def made_from(cast: Cast, credential: Credential, name: str = "train1") -> Workload:
+    """A workload of team-a that has the credential's Secret."""
+    workload = journal.opened(a_spec(cast.team_a, name), project=cast.team_a, by=cast.bob)
+    UsedAsset.objects.create(workload=workload, kind="credential", asset=credential.pk, name=credential.name, version=1)
+    return workload
+
+
+def wanted(project: Project) -> set[str]:
+    """The Secrets that its namespace is to have."""
+    return {each.name for each in cluster_secrets.of_projects([Project.objects.get(pk=project.pk)])[project.pk]}
+
+
+def test_a_credential_stays_where_workloads_and_templates_have_it(cast: Cast) -> None:
+    password = a_password(cast)
+    made_from(cast, password)
+    form = {"name": "starts-with-it", "form": {"setup": {"x": [str(password.pk)]}}}
+    template = actions.create(Template, form, scope=of_project(cast.team_a), by=cast.alice)
+    address, api = f"/api/v1/asset/credentials/password/{password.pk}", Api(cast.alice)
+    away = {"meta": {"scope": "project", "projectId": cast.team_b.pk}}
+    status, answer = api("patch", address, away)
+    assert (status, "beyond it by workload train1, template starts-with-it. Choose" in answer["message"]) == (409, True)
+    assert credentials.secret_name(password) in wanted(cast.team_a)
+    there = {"meta": {"scope": "department", "departmentId": cast.research.pk}}
+    assert api("patch", address, there)[0] == 202
+    actions.remove(template, cast.alice)
+    assert api("patch", address, away)[0] == 409
+    Workload.objects.update(released_at=timezone.now())
+    assert api("patch", address, away)[0] == 202
+
+
+def test_a_wider_scope_takes_it_from_nobody(cast: Cast) -> None:
+    """Whatever uses it from beyond its scope has less of it before than after."""
+    theirs = BY_NAME["credential-password"].make(of_project(cast.team_a), cast.alice, "theirs")
+    actions.create(Template, {"name": "t", "form": {"setup": {"x": [str(theirs.pk)]}}}, scope=TENANT, by=cast.alice)
+    body = {"meta": {"scope": "department", "departmentId": cast.research.pk}}
+    assert Api(cast.alice)("patch", f"/api/v1/asset/credentials/password/{theirs.pk}", body)[0] == 202
+
+
+def test_who_loses_it_is_named_as_far_as_one_may_see(cast: Cast) -> None:
+    AccessRule.objects.create(user=cast.mallory, role=SYSTEM)
+    password = a_password(cast)
+    made_from(cast, password)
+    for number in range(uses.MOST + 2):
+        made_from(cast, password, f"w{number}")
+    AccessRule.objects.filter(user=cast.mallory, role=SYSTEM).delete()
+    lost = uses.beyond(password, of_project(cast.team_b), cast.mallory)
+    assert (lost.words, bool(lost)) == (f"{uses.MOST + 3} uses that you may not see", True)
+    assert uses.beyond(password, of_project(cast.team_b), cast.alice).words.endswith(" and 3 more")
+    assert actions.holding(password, cast.alice).hidden == 0
+    for scope in (of_project(cast.team_a), of_department(cast.research), of_cluster(cast.cluster.pk)):
+        assert not uses.beyond(password, scope, cast.alice)
+
+
+def test_a_project_stays_where_it_has_its_credentials(cast: Cast) -> None:
+    other = Department.objects.create(name="other")
+    at = of_department(cast.research)
+    one, two, idle = (BY_NAME["credential-password"].make(at, cast.alice, name) for name in ("one", "two", "idle"))
+    assert isinstance(one, Credential)
+    assert isinstance(two, Credential)
+    workload, source = made_from(cast, one), a_source(cast, two, "team_a")
+    page, api = client_of(cast.alice), Api(cast.alice)
+    address, body = f"/api/v1/org-unit/projects/{cast.team_a.pk}", {"departmentId": str(other.pk)}
+    status, answer = api("patch", address, body)
+    assert (status, "use credentials of research: one, two. Make them everybody's" in answer["message"]) == (409, True)
+    opened = page.get(f"/projects/{cast.team_a.pk}/edit").context
+    sent = {name: opened["form"][name].value() or "" for name in opened["form"].fields} | {"department": "other", "node_pools": []}
+    shown = page.post(f"/projects/{cast.team_a.pk}/edit", sent | {"started_from": opened["started_from"]})
+    assert "use credentials of research: one, two" in str(shown.context["form"].errors["department"])
+    assert Project.objects.get(pk=cast.team_a.pk).department == cast.research
+    assert "that you may not see" in leaving.losing(cast.team_a, cast.research.pk, User.objects.create(username="nobody"))
+    assert credentials.secret_name(one) in wanted(cast.team_a)
+    Workload.objects.filter(pk=workload.pk).update(released_at=timezone.now())
+    assert "use credentials of research: two. Make" in api("patch", address, body)[1]["message"]
+    actions.remove(source, cast.alice)
+    assert api("patch", address, body)[0] == 200
+    assert {each.name for each in (one, two, idle)} == set(Credential.objects.values_list("name", flat=True))
 
 
 def test_a_data_source_is_a_volume_with_the_credentials_secret(cast: Cast) -> None:

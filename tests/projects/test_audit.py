@@ -74,6 +74,7 @@ def test_who_looks_as_another_is_named_too(cast: Cast) -> None:
 SECRETS = {
     "password": "hunter2", "clientSecret": "hunter2", "kubeconfig": "hunter2", "token": {"a": "hunter2"}, "private_key": "hunter2",
     "nested": {"api-key": "hunter2", "list": [{"secret": "hunter2"}]}, "variables": [{"name": "HF_TOKEN", "value": "hunter2"}],
+    "typed": {"variables-0-name": ["A"], "variables-0-value": ["1"], "variables-1-name": ["HF_TOKEN"], "variables-1-value": ["hunter2"]},
     "url": "https://user:hunter2@git.example.com/a.git", "totp": "hunter2", "AccessKey": "hunter2",
 }  # fmt: skip
 
@@ -85,6 +86,7 @@ def test_secrets_are_never_recorded_under_whatever_name(cast: Cast) -> None:
     kept = found[0] or {}
     assert kept["password"] == "changed"
     assert kept["variables"] == [{"name": "HF_TOKEN", "value": "changed"}]
+    assert (kept["typed"]["variables-0-value"], kept["typed"]["variables-1-value"]) == (["1"], "changed")
 
 
 def test_what_is_no_secret_stays_readable() -> None:

@@ -65,6 +65,10 @@ def names(client: Client, query: str) -> list[str]:
         ("to=2026-03-05", ["alice"]),
         ("from=2026-03-06&to=2026-03-06", ["bob"]),
         ("from=2026-99-99&to=x", ["mallory", "bob", "alice"]),
+        ("to=9999-12-31", ["mallory", "bob", "alice"]),
+        ("from=9999-12-31", []),
+        ("from=0001-01-01", ["mallory", "bob", "alice"]),
+        ("to=0001-01-01", []),
         ("q=team-x", ["alice"]),
         ("q=req-1", ["bob"]),
         ("q=nobody", []),
@@ -103,6 +107,11 @@ def test_json_has_what_the_table_has(log: Cast, alice: Client) -> None:
     assert answer["Content-Disposition"] == 'attachment; filename="muster-audit.json"'
     [entry] = json.loads(answer.content)["audit_logs"]
     assert (entry["entity_type"], entry["before"], entry["source_ip"]) == ("environment", {"image": "old", "gone": [1, 2]}, "203.0.113.7")
+
+
+@pytest.mark.parametrize("path", ["/audit", "/audit/export"])
+def test_the_last_day_of_the_calendar_is_a_day(log: Cast, alice: Client, path: str) -> None:
+    assert alice.get(f"{path}?to=9999-12-31").status_code == 200
 
 
 def test_files_are_bounded(log: Cast, alice: Client, monkeypatch: pytest.MonkeyPatch) -> None:

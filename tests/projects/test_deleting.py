@@ -1,15 +1,18 @@
 """A project is deleted: who may, what is asked before, and what everybody sees afterwards."""
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from projects import access, leaving, tokens
-from projects.models import Project
+from projects.models import AuditEntry, Project
 from projects.permissions import Entity, Verb
 from tests.cast import Cast, a_spec
 from workloads import journal
+from workloads import leaving as workloads_leaving
+from workloads.models import Workload
+from workloads.states import Status
 
 
 def at(cast: Cast) -> str:
@@ -83,6 +86,44 @@ def test_its_history_stays_with_administrators(client: Client, cast: Cast) -> No
     assert client.get(f"/workloads/{workload.pk}").status_code == 200
     client.force_login(cast.bob)
     assert client.get(f"/workloads/{workload.pk}").status_code == 404
+
+
+def test_the_deletion_of_each_of_its_workloads_is_told(cast: Cast) -> None:
+    for number in range(3):
+        journal.opened(a_spec(cast.team_a, f"train{number}"), project=cast.team_a, by=cast.bob)
+    Workload.objects.update(status=Status.COMPLETED)
+    journal.asked_to_delete(Workload.objects.get(name="train2").pk, cast.bob)
+    leaving.leave(cast.team_a, cast.alice)
+    for _ in range(2):
+        project = Project.objects.get(pk=cast.team_a.pk)
+        assert workloads_leaving.cleared(project) == "3 of its workloads are still being deleted."
+    entries = AuditEntry.objects.filter(entity="workload").order_by("entity_name")
+    where = ("delete", "alice", f"project:{cast.team_a.pk}", "It went with its project team-a.")
+    assert list(entries.values_list("entity_name", "event", "subject", "scope", "text")) == [("train0", *where), ("train1", *where)]
+
+
+def test_many_workloads_are_told_of_in_as_many_queries_as_a_few(cast: Cast) -> None:
+    def entries(project: Project, number: int) -> int:
+        for each in range(number):
+            journal.opened(a_spec(project, f"train{each}"), project=project, by=cast.bob)
+        with CaptureQueriesContext(connection) as found:
+            assert workloads_leaving.cleared(project)
+        assert AuditEntry.objects.filter(entity="workload", scope=f"project:{project.pk}").count() == number
+        return sum("projects_auditentry" in query["sql"] for query in found)
+
+    assert entries(cast.team_a, 2) == entries(cast.team_b, 50) == 1
+
+
+def test_a_deletion_that_cannot_be_told_is_not_done(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+
+    def fails(*arguments: object, **more: object) -> None:
+        raise IntegrityError
+
+    monkeypatch.setattr(AuditEntry.objects, "bulk_create", fails)
+    with pytest.raises(IntegrityError):
+        workloads_leaving.cleared(cast.team_a)
+    assert Workload.objects.get().status == Status.CREATING
 
 
 def test_twice_is_once(cast: Cast) -> None:

@@ -9,10 +9,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from clusters import provision
-from environments.models import Environment
-from projects import leaving, tokens
-from projects.models import AccessRule, AuditEntry, Department, Project, User
-from projects.permissions import DEPARTMENT
+from environments.models import Credential, DataSource, Environment
+from projects import departments, leaving, tokens
+from projects.models import AccessRule, AuditEntry, CustomRole, Department, Project, User
+from projects.permissions import DEPARTMENT, MANAGER
 from tests.cast import Cast
 from tests.projects.editing import edit
 
@@ -70,6 +70,59 @@ def test_what_cannot_be_is_told_beside_it(client: Client, cast: Cast, wrong: dic
     answer = client.post("/departments/new", {"name": "vision"} | wrong)
     assert answer.status_code == 422
     assert field in answer.context["form"].errors
+
+
+@pytest.mark.parametrize("cannot_be", ["1e99999999 GiB", "1e999999999 MB", "1e999999999999"])
+def test_no_amount_of_memory_is_too_long_to_be_refused(client: Client, cast: Cast, cannot_be: str) -> None:
+    client.force_login(cast.alice)
+    assert client.post("/departments/new", {"name": "vision", "memory_quota": cannot_be}).status_code == 422
+    assert edit(client, at(cast, "/edit"), {"name": "research", "memory_quota": cannot_be}).status_code == 422
+
+
+def test_memory_that_is_not_changed_stays_to_the_byte(client: Client, cast: Cast) -> None:
+    Department.objects.filter(pk=cast.research.pk).update(memory_quota=10**9)
+    client.force_login(cast.alice)
+    assert edit(client, at(cast, "/edit"), {"name": "research", "description": "x", "memory_quota": "0.93"}).status_code == 302
+    head = bearer(cast.alice)
+    for path, body in (("", {"description": "y"}), ("/resources", [{"gpu": {"deserved": 4}}])):
+        answer = client.patch(f"{API}/{cast.research.pk}{path}", body, "application/json", headers=head)
+        assert answer.status_code == 200, answer.content
+    found = Department.objects.get(pk=cast.research.pk)
+    assert (found.description, found.gpu_quota, found.memory_quota) == ("y", 4, 10**9)
+
+
+@pytest.fixture
+def dora(cast: Cast) -> User:
+    """Makes projects on the cast's cluster; the department vision has none there."""
+    Department.objects.create(name="vision")
+    user = User.objects.create(username="dora")
+    AccessRule.objects.create(user=user, cluster=cast.cluster, role=MANAGER)
+    return user
+
+
+def test_a_role_in_a_cluster_leads_into_no_department_by_its_name(client: Client, cast: Cast, dora: User) -> None:
+    client.force_login(dora)
+    given = {"name": "mine", "cluster": str(cast.cluster.pk), "gpu_quota": "1"}
+    told = []
+    for name in ("vision", "nowhere"):
+        answer = client.post("/projects/new", given | {"department": name})
+        assert answer.status_code == 422
+        told.append(str(answer.context["form"].errors["department"]).replace(name, ""))
+        assert edit(client, f"/projects/{cast.team_a.pk}/edit", {"department": name, "gpu_quota": "2"}).status_code == 422
+    # One that is hidden is told like one that is not there.
+    assert told[0] == told[1]
+    assert Project.objects.get(pk=cast.team_a.pk).department == cast.research
+    assert client.post("/projects/new", given | {"department": "research"}).status_code == 302
+
+
+def test_who_makes_departments_makes_projects_in_new_ones_only_where_they_may(client: Client, cast: Cast, carol: User) -> None:
+    AccessRule.objects.create(user=carol, custom_role=CustomRole.objects.create(name="x", permissions=["departments:create"]))
+    client.force_login(carol)
+    given = {"name": "mine", "cluster": str(cast.cluster.pk), "gpu_quota": "1", "department": "new"}
+    assert client.post("/projects/new", given).status_code == 422
+    assert not Department.objects.filter(name="new").exists()
+    AccessRule.objects.create(user=carol, cluster=cast.cluster, role=MANAGER)
+    assert client.post("/projects/new", given).status_code == 302
 
 
 def test_its_administrator_sees_and_changes_it_and_makes_no_other(client: Client, cast: Cast, carol: User) -> None:
@@ -133,6 +186,23 @@ def test_one_whose_projects_have_left_goes_and_their_history_stays(client: Clien
     assert Project.objects.get(pk=cast.team_a.pk).department_id == cast.research.pk
     assert client.post("/departments/new", {"name": "research"}).status_code == 302
     assert AuditEntry.objects.filter(entity="department", event="delete", entity_name="research").exists()
+
+
+def test_one_whose_credential_is_used_elsewhere_is_not_deleted(client: Client, cast: Cast) -> None:
+    """A project that went to another department may have kept a data source that logs in with the old one's credential."""
+    old = Department.objects.create(name="old")
+    key = Credential.objects.create(name="key", kind="password", secret="{}", department=old)
+    source = DataSource.objects.create(name="data", kind="secret", path="/x", credential=key, project=cast.team_a)
+    DataSource.objects.create(name="its-own", kind="secret", path="/x", credential=key, department=old)
+    client.force_login(cast.alice)
+    assert "used elsewhere, by data source data. Choose" in client.get(f"/departments/{old.pk}/delete").content.decode()
+    assert client.post(f"/departments/{old.pk}/delete").status_code == 409
+    answer = client.delete(f"/api/v1/org-unit/departments/{old.pk}", headers=bearer(cast.alice))
+    assert (answer.status_code, "used elsewhere, by data source data" in answer.json()["message"]) == (409, True)
+    assert "by 1 uses that you may not see" in departments.hindrances(old, cast.mallory)
+    source.delete()
+    assert client.post(f"/departments/{old.pk}/delete").status_code == 302
+    assert not Credential.objects.exists()
 
 
 def test_an_empty_one_is_gone(client: Client, cast: Cast) -> None:

@@ -1,5 +1,6 @@
 """Projects, their people and service accounts, as pages."""
 
+import csv
 import re
 
 import pytest
@@ -8,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from projects import actions
-from projects.models import AccessRule, Project, ServiceAccount
+from projects.models import AccessRule, CustomRole, Department, Project, ServiceAccount
 from projects.permissions import L2, VIEWER
 from tests.cast import Cast
 from tests.projects.editing import edit
@@ -44,6 +45,16 @@ def test_the_department_is_a_link_for_who_may_look_at_departments(client: Client
         text = client.get(at or address(cast)).content.decode()
         assert "research" in text
         assert (link in text) is leads_there
+
+
+def test_how_many_have_a_role_is_for_who_may_see_access_rules(client: Client, cast: Cast) -> None:
+    told = {}
+    for user in (cast.alice, cast.vera):
+        client.force_login(user)
+        rows = csv.DictReader(client.get("/projects?format=csv").content.decode().splitlines())
+        told[user] = {row["Project"]: row["People"] for row in rows}["team-a"]
+    assert int(told[cast.alice]) == AccessRule.objects.filter(project=cast.team_a, user__is_service=False).count()
+    assert told[cast.vera] == ""
 
 
 @pytest.mark.parametrize("path", ["", *POSTS])
@@ -93,6 +104,33 @@ def test_a_service_accounts_secret_is_shown_once(client: Client, cast: Cast) -> 
     later = client.get(address(cast)).content.decode()
     assert account.client_id in later
     assert secret not in later
+
+
+@pytest.mark.parametrize(("permissions", "shown"), [([], 0), (["access-rules:view"], 1), (["service-accounts:view"], 2)])
+def test_people_and_programs_are_shown_to_who_may_view_them(client: Client, cast: Cast, permissions: list[str], shown: int) -> None:
+    account, _ = actions.create_service_account(cast.team_a, "nightly", by=cast.alice)
+    hidden = CustomRole.objects.create(name="Merger-Project-Falcon", permissions=["workloads:view"])
+    AccessRule.objects.create(user=account.user, department=Department.objects.create(name="hush"), custom_role=hidden)
+    if permissions:
+        role = CustomRole.objects.create(name="looks on", permissions=permissions)
+        AccessRule.objects.create(user=cast.vera, project=cast.team_a, custom_role=role)
+    client.force_login(cast.vera)
+    text = client.get(f"/projects/{cast.team_a.pk}").content.decode()
+    assert ('id="people-title"' in text, ">bob</th>" in text) == (shown == 1, shown == 1)
+    assert ('id="accounts-title"' in text, account.client_id in text) == (shown == 2, shown == 2)
+    assert hidden.name not in text
+
+
+def test_an_administrator_of_the_project_sees_people_and_programs_and_no_role_elsewhere(client: Client, cast: Cast) -> None:
+    account, _ = actions.create_service_account(cast.team_b, "nightly", by=cast.alice)
+    hidden = CustomRole.objects.create(name="Merger-Project-Falcon", permissions=["workloads:view"])
+    AccessRule.objects.create(user=account.user, project=cast.team_a, custom_role=hidden)
+    client.force_login(cast.mallory)
+    text = client.get(f"/projects/{cast.team_b.pk}").content.decode()
+    for told in (">mallory</th>", account.client_id, "<div>L2 researcher of "):
+        assert told in text
+    # It can be given, and is not told to be the account's.
+    assert f"<div>{hidden.name}" not in text
 
 
 def test_a_new_secret_ends_the_old_one_and_a_deleted_account_is_gone(client: Client, cast: Cast) -> None:

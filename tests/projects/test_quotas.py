@@ -7,7 +7,8 @@ import pytest
 from django.test import Client
 
 from projects import tokens
-from projects.models import Project
+from projects.models import AccessRule, AuditEntry, Project, User
+from projects.permissions import DEPARTMENT
 from projects.shares import Share, Shares, above, number, together
 from tests.cast import Cast
 from tests.projects.editing import edit
@@ -47,6 +48,9 @@ def test_a_quota_is_filled_in_as_people_count(client: Client, cast: Cast) -> Non
         ({"memory_limit": "9.99"}, "memory_limit", "at least the quota, 10 GiB"),
         ({"over_quota_weight": "-1"}, "over_quota_weight", "0"),
         ({"gpu_quota": "NaN"}, "gpu_quota", "number"),
+        ({"memory_quota": "1e99999999 GiB"}, "memory_quota", "number"),
+        ({"memory_quota": "1e999999999999"}, "memory_quota", "10000000"),
+        ({"gpu_quota": "1e99999999"}, "gpu_quota", "10"),
     ],
 )
 def test_what_cannot_be_is_told_beside_it(client: Client, cast: Cast, wrong: dict[str, str], field: str, told: str) -> None:
@@ -54,6 +58,29 @@ def test_what_cannot_be_is_told_beside_it(client: Client, cast: Cast, wrong: dic
     assert answer.status_code == 422
     assert told in " ".join(answer.context["form"].errors[field])
     assert Project.objects.get(pk=cast.team_a.pk).gpu_limit is None
+
+
+def test_memory_that_was_left_as_it_was_shown_stays_to_the_byte(client: Client, cast: Cast) -> None:
+    Project.objects.filter(pk=cast.team_a.pk).update(memory_quota=10**9, memory_limit=2 * 10**9)
+    shown = {"department": "research", "gpu_quota": "2", "memory_quota": "0.93", "memory_limit": "1.86"}
+    assert edited(client, cast, shown | {"description": "x"}).status_code == 302
+    team = Project.objects.get(pk=cast.team_a.pk)
+    assert (team.description, team.memory_quota, team.memory_limit) == ("x", 10**9, 2 * 10**9)
+    assert AuditEntry.objects.latest("pk").after == {"description": "x"}
+    assert edited(client, cast, shown | {"memory_quota": "0.5", "memory_limit": ""}).status_code == 302
+    team.refresh_from_db()
+    assert (team.memory_quota, team.memory_limit) == (GIB // 2, None)
+
+
+def test_who_may_not_edit_the_cluster_names_no_namespace_in_the_form(client: Client, cast: Cast) -> None:
+    carol = User.objects.create(username="carol")
+    AccessRule.objects.create(user=carol, department=cast.research, role=DEPARTMENT)
+    client.force_login(carol)
+    given = FULL | {"name": "team-c", "cluster": str(cast.cluster.pk)}
+    answer = client.post("/projects/new", given | {"namespace": "monitoring"})
+    assert answer.status_code == 422
+    assert "takes the permission to edit clusters" in answer.context["form"].errors["namespace"][0]
+    assert client.post("/projects/new", given).status_code == 302
 
 
 def test_a_limit_of_no_gpus_is_one(client: Client, cast: Cast) -> None:
@@ -67,7 +94,13 @@ def test_a_form_without_limits_means_none(client: Client, cast: Cast) -> None:
     assert team.shares == Shares(Share(), Share(), Share())
 
 
-NAMESPACES = [("kube-system", "cluster&#x27;s own"), ("Not_one", "lower-case"), ("-x", "no dash"), ("x" * 64, "63")]
+NAMESPACES = [
+    ("kube-system", "cluster&#x27;s own"),
+    ("Not_one", "lower-case"),
+    ("-x", "no dash"),
+    ("x" * 64, "63"),
+    ("muster", "Muster&#x27;s own"),
+]
 
 
 @pytest.mark.parametrize(("name", "told"), NAMESPACES)

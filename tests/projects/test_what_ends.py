@@ -3,11 +3,15 @@
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from clusters import actions as clusters
+from environments import kinds
+from environments.models import Credential
 from projects import actions, departments, granting, leaving, people, sessions, subjects
-from projects.models import AccessRule, AuditEntry, ServiceAccount, User
+from projects.models import AccessRule, AuditEntry, Project, ServiceAccount, User
 from projects.permissions import L1, VIEWER
 from projects.scopes import TENANT, Scope, of_cluster, of_department, of_project
 from tests.api.calling import Caller
@@ -39,6 +43,39 @@ def ended(level: str, cast: Cast) -> None:
 def token(account: ServiceAccount, secret: str, status: int) -> Any:
     body = {"grantType": "client_credentials", "clientId": account.client_id, "clientSecret": secret}
     return Caller()("POST", "/token", body, status)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_scope_takes_its_assets_with_it_and_each_is_told(cast: Cast, level: str) -> None:
+    scope = scope_of(level, cast)
+    kept = kinds.ENVIRONMENT.model.objects.create(name="common")
+    key = Credential.objects.create(name="mine", kind="password", secret='{"password": "hush"}', **scope.columns)
+    for kind in kinds.KINDS:
+        if kind.model is not Credential:
+            more = {"credential": key} if kind is kinds.DATA_SOURCE else {}
+            kind.model.objects.create(name="mine", **more, **scope.columns)
+    ended(level, cast)
+    assert [each for kind in kinds.KINDS for each in kind.model.objects.filter(is_built_in=False)] == [kept]
+    entries = AuditEntry.objects.filter(event="delete", entity_name="mine", user=cast.alice, scope=str(scope))
+    assert sorted(entries.values_list("entity", flat=True)) == sorted(kind.key for kind in kinds.KINDS)
+    assert all(entry.text == f"It went with its {scope.level}." for entry in entries)
+    assert "hush" not in str(list(entries.values_list("before", flat=True)))
+
+
+def test_many_assets_go_in_as_many_queries_as_a_few(cast: Cast) -> None:
+    def queries(project: Project, number: int) -> int:
+        for kind in kinds.KINDS:
+            key = Credential.objects.create(name=f"k-{kind.key}", kind="password", secret="{}", project=project)
+            more = {"credential": key} if kind is kinds.DATA_SOURCE else {}
+            kind.model.objects.bulk_create(kind.model(name=f"a{each}", **more, project=project) for each in range(number))
+        with CaptureQueriesContext(connection) as found:
+            leaving.leave(project, cast.alice)
+        told = AuditEntry.objects.filter(event="delete", scope=f"project:{project.pk}").exclude(entity="project")
+        assert told.count() == 6 * (number + 1)
+        return len(found)
+
+    AccessRule.objects.exclude(user=cast.alice).delete()
+    assert queries(cast.team_a, 2) == queries(cast.team_b, 50)
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -45,6 +45,14 @@ def test_a_limit_stands_beside_its_field_and_is_refused_there(cast: Cast) -> Non
     assert walk.send(workers="3").step == "master"
 
 
+def test_gpus_by_another_name_are_refused_at_their_row(cast: Cast) -> None:
+    policy(cast, gpus__devices={"max": 1})
+    walk = Walk(cast).started()
+    walk.set_up(**{"extended-0-resource": "amd.com/gpu", "extended-0-quantity": "8"})
+    assert walk.page.status_code == 422
+    assert "amd.com/gpu cannot be asked for here" in error_of(walk.text, "extended-0-resource")
+
+
 def test_defaults_stand_there_and_can_be_changed(cast: Cast) -> None:
     policy(cast, workers={"default": 3}, priority={"default": "high"}, backoff_limit={"default": 2})
     walk = Walk(cast).started()

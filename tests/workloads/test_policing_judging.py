@@ -16,6 +16,7 @@ from workloads.specs import (
     Configuration,
     Elastic,
     Environment,
+    Extended,
     Framework,
     Gpus,
     HostPath,
@@ -239,3 +240,53 @@ def test_a_standard_workload_has_no_rules_of_distributed_ones() -> None:
     standard = spec(architecture=Architecture.STANDARD, framework=None, runs=3)
     found = merged(policy("p", workers={"min": 2}, runs={"max": 2}))
     assert [issue.field for issue in issues(standard, found)] == ["runs"]
+
+
+GPU_NAMES = [
+    "nvidia.com/gpu.shared",
+    "nvidia.com/mig-7g.80gb",
+    "amd.com/gpu",
+    "gpu.intel.com/i915",
+    "habana.ai/gaudi",
+    "aliyun.com/GPU-mem",
+]
+GPU_RULES: list[tuple[str, dict[str, Any], str]] = [
+    ("gpus__devices", {"max": 0}, "max"),
+    ("gpus__devices", {"min": 1}, "min"),
+    ("gpus__devices", {"options": [0, 1]}, "options"),
+    ("gpus__devices", {"default": 1, "locked": True}, "locked"),
+    ("gpus__portion", {"max": "0.5"}, "max"),
+    ("gpus__memory", {"max": "1Gi"}, "max"),
+]
+
+
+def extended(*resources: str) -> Compute:
+    return Compute(Gpus(1), extended=tuple(Extended(resource, "8") for resource in resources))
+
+
+@pytest.mark.parametrize("resource", GPU_NAMES)
+def test_gpus_by_another_name_are_refused_where_gpus_are_ruled(resource: str) -> None:
+    [issue] = issues(of(compute=extended("rdma/hca", resource)), merged(policy("small", 2, gpus__devices={"max": 1})))
+    assert (issue.field, issue.rule) == ("setup.compute.extended.1.resource", "gpus.devices.max")
+    assert issue.text == (
+        f"{resource} cannot be asked for here: it stands for GPUs, and what is ruled of GPUs cannot be held against its quantity "
+        "(policy small of department research). Ask for GPU devices instead, or ask who set the policy."
+    )
+
+
+@pytest.mark.parametrize(("field", "rule", "attribute"), GPU_RULES)
+def test_every_rule_of_gpus_refuses_them(field: str, rule: dict[str, Any], attribute: str) -> None:
+    found = issues(of(compute=extended("amd.com/gpu")), merged(policy("p", **{field: rule})))
+    assert f"{field.replace('__', '.')}.{attribute}" in [each.rule for each in found if each.field == "setup.compute.extended.0.resource"]
+
+
+def test_those_of_a_master_of_its_own_are_refused_there() -> None:
+    master = MasterChanges(extended=(Extended("amd.com/gpu", "1"),))
+    [issue] = issues(spec(master=master), merged(policy("p", gpus__devices={"max": 1})))
+    assert issue.field == "master.compute.extended.0.resource"
+    assert issue.text.startswith("For the master: amd.com/gpu cannot be asked for here")
+
+
+def test_other_resources_and_those_where_no_gpus_are_ruled_are_let_through() -> None:
+    assert not issues(of(compute=extended("rdma/hca", "example.com/fpga")), merged(policy("p", gpus__devices={"max": 1})))
+    assert not issues(of(compute=extended(*GPU_NAMES)), merged(policy("p", gpus__devices={"default": 1}, cpu_limit={"default": "1"})))

@@ -15,6 +15,7 @@ from clusters.kube.client import Client
 from clusters.kube.resources import JOBS, PYTORCHJOBS
 from clusters.models import Cluster
 from console.celery import app
+from projects.models import AuditEntry
 from tests.cast import NOWHERE, Cast
 from tests.clusters.kube.faults import FaultServer
 from tests.workloads.acting import QUICK, Acting
@@ -122,6 +123,9 @@ def test_an_ended_workload_is_deleted_when_its_time_is_up(here: Acting, asked: A
     workload.refresh_from_db()
     assert (workload.status == Status.DELETING) is goes
     assert asked == ([("remove", str(workload.pk))] if goes else [])
+    told = AuditEntry.objects.filter(entity="workload", event="delete", entity_id=str(workload.pk), user=None)
+    why = "Deleted: it had ended, and the time for which it was to be kept was over."
+    assert list(told.values_list("subject", "text")) == ([("Muster", why)] if goes else [])
 
 
 def test_the_poll_finds_what_an_overtaken_launch_left(acting: Acting, asked: Asked) -> None:

@@ -6,7 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from environments.models import Environment, Template
+from clusters.models import Cluster
+from environments.models import DataSource, Environment, Template
 from projects.models import AccessRule
 from projects.permissions import VIEWER
 from tests.api.calling import Caller, a_body
@@ -146,8 +147,34 @@ def test_an_asset_that_is_gone_has_to_be_replaced_by_the_body(cast: Cast) -> Non
     Environment.objects.filter(pk=environment.pk).delete()
     bob = Caller(cast.bob)
     refused = bob("POST", "/workloads/distributed", from_template(cast, template), 400)
-    assert "environment theirs is not there any more" in refused["details"][0]["message"]
+    assert "The template's environment is not there any more" in refused["details"][0]["message"]
     bob("POST", "/workloads/distributed", from_template(cast, template, image="team/own"), 202)
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_only_what_the_asker_may_see_is_named_and_the_rest_is_counted(cast: Cast, others: int) -> None:
+    environment = Environment.objects.create(name="hush-env", image="x", framework="PyTorch", project=cast.team_b)
+    sources = [
+        DataSource.objects.create(name=f"hush-{n}", kind="nfs", path="/x", origin={}, project=cast.team_b) for n in range(2 + others)
+    ]
+    template = saved(cast)
+    names = {str(each.pk): each.name for each in (environment, *sources)}
+    template.form["setup"] |= {"image": [""], "environment_choice": [str(environment.pk)]}
+    template.form["setup"]["data_sources"] = [*map(str, (each.pk for each in sources)), "by hand"]
+    template.form["names"] = names
+    template.project = None
+    template.save()
+    if others:
+        DataSource.objects.filter(pk=sources[0].pk).update(project=None, cluster=Cluster.objects.create(name="other", server="https://x"))
+        AccessRule.objects.create(user=cast.bob, cluster=Cluster.objects.get(name="other"), role=VIEWER)
+    told = Caller(cast.bob)("POST", "/workloads/distributed", from_template(cast, template), 400)["message"]
+    assert "The template's environment is not there any more, or not for use in team-a." in told
+    assert f"3 {'more ' if others else ''}of the template's data sources are not there any more" in told
+    assert ("data source hush-0 is" in told) == bool(others)
+    assert told.count("hush-") == others
+    for_alice = Caller(cast.alice)("POST", "/workloads/distributed", from_template(cast, template), 400)["message"]
+    assert "environment hush-env is not there any more, or not for use in team-a" in for_alice
+    assert "Another data source of the template is" in for_alice
 
 
 def test_a_list_of_templates_asks_as_much_with_200(cast: Cast) -> None:

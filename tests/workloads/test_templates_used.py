@@ -95,7 +95,7 @@ def test_an_environment_that_cannot_be_used_is_said_and_open(cast: Cast) -> None
     template = saved(cast, "environment_choice", image="", environment_choice=str(environment.pk))
     Environment.objects.filter(pk=environment.pk).delete()
     walk = used(cast, template)
-    assert "The template&#x27;s environment theirs is not there any more, or not for use in team-a. Choose another." in walk.text
+    assert "The template&#x27;s environment is not there any more, or not for use in team-a. Choose another." in walk.text
     assert walk.send().page.status_code == 422
     assert the_spec(walk.send(environment_choice=key_of("allreduce"))).setup.environment.image == "muster/allreduce"
 

@@ -6,12 +6,13 @@ It is one of the scope's policies, by its name; those of other names are to be h
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from django.db.models import QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.errors import Invalid
+from console.errors import Clash, Invalid
 from environments import actions
 from environments.models import Policy
 from projects import access, choosing
@@ -76,7 +77,7 @@ class PolicyView(ApiView):
         description="Make the policy of a scope, or write it anew. With validateOnly nothing is written.",
         parameters=[*_SCOPE, schemas.parameter("validateOnly", schemas.FLAG, "Only say what is wrong with it.")],
         request=schemas.content(_BODY),
-        responses={200: schemas.answer(_TOLD)} | schemas.errors(400, 401, 403, 404),
+        responses={200: schemas.answer(_TOLD)} | schemas.errors(400, 401, 403, 404, 409),
         tags=["policies"],
     )
     def put(self, request: Request) -> Response:
@@ -84,8 +85,10 @@ class PolicyView(ApiView):
         asked = Asked(request)
         scope = _scope(asked, request.data)
         _require_there(scope)
-        found = Policy.objects.visible_to(self.user).at(scope).with_scope().filter(name=self.word).first()
+        found = self._there(scope).filter(architecture=self.architecture.value).first()
         access.require(self.user, Verb.EDIT if found else Verb.CREATE, Entity.POLICIES, scope)
+        if found is None:
+            self._require_free(scope)
         return self._written(scope, found, self._rules(_said(_policy(request.data))), only_judge=bool(asked.flag("validateOnly")))
 
     @extend_schema(
@@ -129,11 +132,26 @@ class PolicyView(ApiView):
         return Response(self._told(self._found(scope)))
 
     def _found(self, scope: Scope) -> Policy:
-        rows = Policy.objects.visible_to(self.user).at(scope).with_scope().select_related("created_by")
-        found: Policy | None = rows.filter(name=self.word, architecture=self.architecture.value).first()
+        rows = self._there(scope).select_related("created_by")
+        found: Policy | None = rows.filter(architecture=self.architecture.value).first()
         if found is None:
             raise Http404("There is no such policy among those that you may see.")
         return found
+
+    def _there(self, scope: Scope) -> QuerySet[Policy]:
+        """Those of the scope that have the name, of whichever workloads: one at most."""
+        rows: QuerySet[Policy] = Policy.objects.visible_to(self.user).at(scope).with_scope().filter(name=self.word)
+        return rows
+
+    def _require_free(self, scope: Scope) -> None:
+        """Raises Clash where the scope's policy of that name is for other workloads: to write it anew would take its rules away."""
+        other = self._there(scope).first()
+        if other is not None:
+            whose = f"{other.architecture.lower()} workloads only" if other.architecture else "all workloads"
+            raise Clash(
+                f"The policy {self.word} of this scope is for {whose}, and not for {self.architecture.lower()} ones. Nothing was changed. "
+                f"Rename or delete it first, on its page or at /api/v1/asset/policies/{other.pk}."
+            )
 
     def _rules(self, given: Any) -> dict[str, policing.Rule]:
         """Raises Invalid."""

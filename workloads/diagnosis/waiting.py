@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from typing import NamedTuple
 
 from workloads import quantities
 from workloads.diagnosis import starting
@@ -85,8 +86,10 @@ def _unplaced(
     needs = [demand(pod) for pod in pods]
     total = total_of(needs)
     refusals = _refusals(pod_group)
-    for reason, message in refusals:
-        if told := _by_queue(reason, message, total, queue):
+    own_queue = part(pod_group, "spec").get("queue")
+    for refusal in refusals:
+        above = own_queue and refusal.numbers.get("name") not in (None, "", own_queue)
+        if told := _by_department(refusal, total) if above else _by_queue(refusal.reason, refusal.message, total, queue):
             return told
     first = next(each for _, each in ranked([view(pod) for pod in pods]))
     grouping = newest(about(events, first.name), "PodGrouperWarning")
@@ -100,9 +103,17 @@ def _unplaced(
     return told or _by_scheduler(refusals, first)
 
 
-def _by_claim(pods: Sequence[Object], refusals: Sequence[tuple[str, str]]) -> Diagnosis | None:
+class _Refusal(NamedTuple):
+    """Why the scheduler places nothing; `numbers` are those of the queue that is full, where it is that."""
+
+    reason: str
+    message: str
+    numbers: Object
+
+
+def _by_claim(pods: Sequence[Object], refusals: Sequence[_Refusal]) -> Diagnosis | None:
     """A volume that is not there: before it is, no scheduler looks for room."""
-    told = [(message, "") for _, message in refusals] + [(each.reason, each.name) for each in map(view, pods)]
+    told = [(each.message, "") for each in refusals] + [(each.reason, each.name) for each in map(view, pods)]
     for message, name in told:
         if "persistentvolumeclaim" in message.lower():
             advice = "Check that the claim exists in the project's namespace, and that its storage class, or the default one, can make it."
@@ -110,12 +121,15 @@ def _by_claim(pods: Sequence[Object], refusals: Sequence[tuple[str, str]]) -> Di
     return None
 
 
-def _refusals(pod_group: Object | None) -> list[tuple[str, str]]:
-    """Reasons and messages of the PodGroup's scheduling conditions."""
+def _refusals(pod_group: Object | None) -> list[_Refusal]:
+    """Those of the PodGroup's scheduling conditions."""
     found = []
     for condition in listed(pod_group, "status", "schedulingConditions"):
         entries = listed(condition, "reasons") or [condition]
-        found += [(str(entry.get("reason") or ""), plain(entry.get("message"))) for entry in entries]
+        found += [
+            _Refusal(str(entry.get("reason") or ""), plain(entry.get("message")), part(entry, "details", "queueDetails"))
+            for entry in entries
+        ]
     return found
 
 
@@ -144,6 +158,40 @@ def _by_queue(reason: str, message: str, total: Amounts, queue: Object | None) -
     if reason == "PreemptionDelayNotElapsed":
         return Diagnosis("It waits until it may take the place of other work.", "Nothing needs to be done: others are given time to end.")
     return None
+
+
+def _by_department(refusal: _Refusal, total: Amounts) -> Diagnosis | None:
+    """A refusal by a queue above the project's, with its GPU numbers if GPUs are what is short, or in the scheduler's words."""
+    numbers = refusal.numbers
+    if refusal.reason == "OverLimit":
+        limit, used = _gpus_in(numbers, "queueResourceLimits"), _gpus_in(numbers, "queueAllocatedResources")
+        needed = _gpus_in(numbers, "podGroupRequestedResources") or total.gpus
+        needs = quantities.counted(needed, "GPU")
+        told = f"Needs {needs}; the department may use at most {quantities.plain(limit)} and uses {quantities.plain(used)}"
+        advice = (
+            f"{AGAIN} To start sooner, stop another workload of the department, ask for less, or ask an administrator for a higher limit."
+        )
+        if 0 < limit < needed:
+            advice = "Ask for less, or ask an administrator for a higher limit of the department: as it is, it can never start."
+        is_short = _names_gpus(numbers, "queueResourceLimits") and needed and used + needed > limit
+        return Diagnosis(sentence(told if is_short else f"It would pass the limit of its department: {refusal.message}"), advice)
+    if refusal.reason == "NonPreemptibleOverQuota":
+        quota, used = _gpus_in(numbers, "queueDeservedResources"), _gpus_in(numbers, "queueAllocatedNonPreemptibleResources")
+        needed = _gpus_in(numbers, "podGroupRequestedNonPreemptibleResources") or total.gpus
+        told = "It is not preemptible and so must fit into the quota of its department, too"
+        advice = "Make it preemptible, ask for less, or ask an administrator for more quota for the department."
+        if _names_gpus(numbers, "queueDeservedResources") and needed and used + needed > quota:
+            needs = quantities.counted(needed, "GPU")
+            in_use = f"the quota is {quantities.plain(quota)}, of which {quantities.plain(used)} is in use"
+            return Diagnosis(sentence(f"{told}: it needs {needs}; {in_use}"), advice)
+        return Diagnosis(sentence(f"{told}: {refusal.message}"), advice)
+    return None
+
+
+def _names_gpus(numbers: Object, field: str) -> bool:
+    """Whether there is a bound of GPUs; -1 is none."""
+    said = str(part(numbers, field).get("nvidia.com/gpu", ""))
+    return bool(said) and not said.startswith("-")
 
 
 def _gpus_in(status: Object, field: str) -> Decimal:
@@ -268,8 +316,8 @@ def _together(need: Amounts) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
-def _by_scheduler(refusals: Sequence[tuple[str, str]], pod: PodView) -> Diagnosis:
-    text = next((message for _, message in refusals if message), "") or pod.reason
+def _by_scheduler(refusals: Sequence[_Refusal], pod: PodView) -> Diagnosis:
+    text = next((each.message for each in refusals if each.message), "") or pod.reason
     if not text:
         return Diagnosis("It is queued: the scheduler has not looked at its pods yet.", NOBODY_LOOKS)
     return Diagnosis(sentence(f"The scheduler found no place for it: {text}"), AGAIN, pod=pod.name)

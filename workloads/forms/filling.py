@@ -7,7 +7,7 @@ from typing import Any
 
 from clusters.capabilities import UNKNOWN, Capabilities
 from console.typed import Typed, TypedForm
-from environments.models import Environment, Template
+from environments.models import ComputeResource, DataSource, Environment, Template
 from projects.access import actionable
 from projects.models import Project, User
 from projects.permissions import Entity, Verb
@@ -122,7 +122,13 @@ class Filling:
         if self.template is None or self.project is None:
             return []
         there = {"environment_choice": self._environments, "compute_choice": self.offered.resources, CHOSEN: self.offered.sources}
-        return missing(self.template, {key: {str(each.pk) for each in rows} for key, rows in there.items()}, self.project)
+        return missing(self.template, {key: {str(each.pk) for each in rows} for key, rows in there.items()}, self.project, self._names)
+
+    def _names(self, key: str, chosen: Sequence[str]) -> Mapping[str, str]:
+        """What those of these assets are called that the one who fills it in may see, by their ids."""
+        model: Any = {"environment_choice": Environment, "compute_choice": ComputeResource, CHOSEN: DataSource}[key]
+        rows = model.objects.visible_to(self.user).filter(pk__in=[each for each in chosen if _is_id(each)])
+        return {str(pk): name for pk, name in rows.values_list("pk", "name")}
 
     @cached_property
     def locked(self) -> Sequence[str]:
@@ -345,3 +351,12 @@ class Filling:
 
     def _is_wrong(self, form: TypedForm) -> bool:
         return form.has_errors if isinstance(form, SetupForm | MasterForm) else form.is_wrong
+
+
+def _is_id(text: str) -> bool:
+    """A template that was written by hand may choose anything."""
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True

@@ -1,6 +1,6 @@
 """A template in a draft: what it fills in, what of that stays as it is, and a template's form made of what was typed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,17 +84,28 @@ def emptied(data: Mapping[str, Any], *, is_there: bool) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in gone}
 
 
-def missing(template: Applied, available: Mapping[str, set[str]], project: Project | None) -> Sequence[Missing]:
-    """What of the template's choices is not among what is `available` at each place."""
+def missing(
+    template: Applied, available: Mapping[str, set[str]], project: Project | None, seen: Callable[[str, Sequence[str]], Mapping[str, str]]
+) -> Sequence[Missing]:
+    """What of the template's choices is not among what is `available` at each place.
+
+    `seen` gives the names, by id, of those of a place's assets that the reader may see: no other is named.
+    """
     where = f"for use in {project.name}" if project else "for use there"
-    names = template.form.get(NAMES, {})
 
     def absent() -> Iterator[Missing]:
         for key, there in available.items():
-            for chosen in template.typed("setup").get(key, []):
-                if chosen not in ("", CUSTOM) and chosen not in there:
-                    called = f" {names[chosen]}" if chosen in names else ""
-                    yield Missing(key, f"The template's {NOUNS[key]}{called} is not there any more, or not {where}. Choose another.")
+            lost = [each for each in template.typed("setup").get(key, []) if each not in ("", CUSTOM) and each not in there]
+            names = seen(key, lost) if lost else {}
+            for name in (names[each] for each in lost if each in names):
+                yield Missing(key, f"The template's {NOUNS[key]} {name} is not there any more, or not {where}. Choose another.")
+            hidden = sum(each not in names for each in lost)
+            if hidden == 1:
+                which = f"Another {NOUNS[key]} of the template" if names else f"The template's {NOUNS[key]}"
+                yield Missing(key, f"{which} is not there any more, or not {where}. Choose another.")
+            elif hidden:
+                which = f"{hidden} {'more ' if names else ''}of the template's {NOUNS[key]}s"
+                yield Missing(key, f"{which} are not there any more, or not {where}. Choose others.")
 
     return list(absent())
 

@@ -5,7 +5,9 @@ from typing import Any
 
 from django.utils import timezone
 
+from projects import audit
 from projects.models import User
+from projects.scopes import of_project
 from workloads.journal import writing
 from workloads.journal.turns import turn
 from workloads.models import Desired, Event, Pod, Workload
@@ -17,7 +19,7 @@ ABANDONED = "Abandoned"
 
 
 def abandoned(cluster_id: uuid.UUID, why: str, by: User | None) -> int:
-    """Every workload of a cluster that it had not let go of is deleted and released here; its history stays. Gives how many.
+    """Every workload of a cluster that it had not let go of is deleted and released here, with an entry; its history stays. Gives how many.
 
     Nothing is asked of the cluster: what runs there goes on.
     """
@@ -31,6 +33,9 @@ def _some(cluster_id: uuid.UUID, why: str, by: User | None) -> int:
     with turn() as mine:
         rows = list(Workload.objects.filter(cluster_id=cluster_id, released_at=None).order_by("created_at", "id")[:AT_ONCE])
         now = timezone.now()
+        asked = [each for each in rows if each.status != Status.DELETING]
+        gone = [audit.Of(each.pk, each.name, of_project(each.project_id)) for each in asked]
+        audit.record_all(audit.Event.DELETE, "workload", gone, by=by, text=why)
         for workload in rows:
             resting = Status(workload.status) in RESTING
             values: dict[str, Any] = {"status": Status.DELETING, "reason": why, "status_at": now, "desired": Desired.DELETED}

@@ -6,12 +6,13 @@ from typing import Any
 
 from workloads.policing.catalogue import CATALOGUE, COMPUTE, ENVIRONMENT
 from workloads.policing.fields import Field
-from workloads.policing.kinds import LOCKED, MOST, Pairs
+from workloads.policing.kinds import LEAST, LOCKED, MOST, OPTIONS, STEP, Pairs
 from workloads.policing.limits import Breach, Limits, Sources, by_words
 from workloads.policing.merging import AnyLimits, Merged
-from workloads.specs import UNCHANGED, Compute, Environment, MasterChanges, Setup, Spec
+from workloads.specs import UNCHANGED, Compute, Environment, MasterChanges, Setup, Spec, names_gpus
 
 WORKERS, MASTER = "setup.", "master."
+_GPUS = ("gpus.devices", "gpus.portion", "gpus.memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +103,44 @@ def _issues(spec: Spec, merged: Merged) -> Iterator[Issue]:
             for issue in _judged(limits, spec.master_setup, MASTER, field.label):
                 if (issue.text, issue.rule) not in told:
                     yield replace(issue, text=f"For the master: {_within(issue.text)}")
+    yield from _of_vendors(spec, merged)
     workers = merged.of("workers")
     if spec.elastic is not None and isinstance(workers, Limits):
         yield from _grown(spec.elastic.max_workers, workers)
+
+
+def _of_vendors(spec: Spec, merged: Merged) -> Iterator[Issue]:
+    """GPUs that are asked for by the names of a cluster's resources, where a policy has a rule of GPUs."""
+    rule = next(filter(None, (_ruled(merged.limits.get(name)) for name in _GPUS)), None)
+    if rule is None:
+        return
+    setups = [("", WORKERS, spec.setup)]
+    if spec.has_master and spec.master != UNCHANGED and spec.master_setup.compute.extended != spec.setup.compute.extended:
+        setups.append(("For the master: ", MASTER, spec.master_setup))
+    name, by = rule
+    for lead, prefix, setup in setups:
+        for index, each in enumerate(setup.compute.extended):
+            if names_gpus(each.resource):
+                told = (
+                    f"{lead}{each.resource} cannot be asked for here: it stands for GPUs, and what is ruled of GPUs cannot be held "
+                    f"against its quantity ({by_words(by)}). Ask for GPU devices instead, or ask who set the policy."
+                )
+                yield Issue(f"{prefix}compute.extended.{index}.resource", told, name)
+
+
+def _ruled(limits: AnyLimits | None) -> tuple[str, Sources] | None:
+    """The first thing that is ruled about a field, more than what stands where nothing is said: the rule's name, and whose it is."""
+    if not isinstance(limits, Limits):
+        return None
+    said = (
+        (LOCKED, limits.locked),
+        (MOST, limits.most),
+        (LEAST, limits.least),
+        (OPTIONS, limits.options),
+        (STEP, next(iter(limits.steps), None)),
+    )
+    found = next(((attribute, each.by) for attribute, each in said if each is not None), None)
+    return (f"{limits.field.name}.{found[0]}", found[1]) if found else None
 
 
 def _grown(most: int, workers: Limits) -> Iterator[Issue]:

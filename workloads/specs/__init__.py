@@ -43,7 +43,7 @@ from workloads.specs.parts import (
     Volume,
 )
 from workloads.specs.problems import Problem, problems
-from workloads.specs.rules import longest_name
+from workloads.specs.rules import longest_name, names_gpus
 from workloads.specs.spec import INHERITED, PLAIN_MPI, UNCHANGED, Elastic, Inherited, Lifecycle, MasterChanges, Mpi, Spec, Totals
 from workloads.specs.stored import BadSpec, from_json, to_json
 from workloads.specs.words import BadWords, join_words, split_words
@@ -103,6 +103,7 @@ __all__ = [
     "from_json",
     "join_words",
     "longest_name",
+    "names_gpus",
     "problems",
     "split_words",
     "to_json",

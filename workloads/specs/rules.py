@@ -22,20 +22,26 @@ _SUFFIXES = {
 }
 """The longest that each training operator appends for its one-of-a-kind pod; workers get "-worker-N"."""
 
-_RESERVED = ("muster.dev", "training.kubeflow.org", "batch.kubernetes.io", "app.kubernetes.io/managed-by", "pod-group-name", "job-name")
+_RESERVED = (
+    *("muster.dev", "training.kubeflow.org", "batch.kubernetes.io", "app.kubernetes.io/managed-by", "pod-group-name", "job-name"),
+    *("kueue.x-k8s.io/", "run.ai/", "runai/"),
+)
 _RESERVED_EXACT = frozenset(
     (
         "controller-uid",
         "gpu-fraction",
+        "gpu-fraction-container-name",
         "gpu-memory",
         "gpu-fraction-num-devices",
+        "kai.scheduler/node-pool",
         "kai.scheduler/queue",
         "kai.scheduler/preemptibility",
         "priorityClassName",
         "runai-gpu-group",
-        "runai/queue",
     )
 )
+
+_GPU_VENDORS = ("nvidia.com", "amd.com", "gpu.intel.com", "habana.ai")
 
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _OBJECT = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -142,6 +148,12 @@ def key(value: str) -> str:
     if len(last) > LONGEST_LABEL or not _QUALIFIED.fullmatch(last):
         return f"must be at most {LONGEST_LABEL} letters, digits, dashes, underscores and dots, and start and end with a letter or digit"
     return ""
+
+
+def names_gpus(resource: str) -> bool:
+    """Whether an extended resource stands for GPUs or parts of them, as nvidia.com/mig-1g.10gb does: by its vendor, or by its name."""
+    domain, _, last = resource.lower().rpartition("/")
+    return any(domain == vendor or domain.endswith(f".{vendor}") for vendor in _GPU_VENDORS) or "gpu" in last or "mig-" in last
 
 
 def own_key(value: str) -> str:

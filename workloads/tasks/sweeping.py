@@ -9,10 +9,10 @@ from django.utils import timezone
 from clusters.models import Cluster
 from clusters.tasks import heartbeat
 from console.celery import Step, step
-from workloads import journal
 from workloads.journal.turns import turn
 from workloads.models import Desired, Workload
 from workloads.states import LEAVING, RESTING, STARTING, TERMINAL
+from workloads.tasks.deleting import ask_to_delete
 from workloads.tasks.ending import remove, stop
 from workloads.tasks.launching import launch
 from workloads.tasks.looking import reconcile
@@ -77,6 +77,4 @@ def _delete_expired() -> None:
     now = timezone.now()
     rows = ended.order_by("ended_at").values_list("pk", "ended_at", "auto_delete_seconds")
     expired = [pk for pk, ended_at, seconds in rows.iterator() if (now - ended_at).total_seconds() >= seconds]
-    for workload_id in expired[:BATCH]:
-        if journal.asked_to_delete(workload_id, None):
-            remove.soon(str(workload_id))
+    ask_to_delete(expired[:BATCH], by=None, why="Deleted: it had ended, and the time for which it was to be kept was over.")

@@ -17,6 +17,7 @@ from console.typed import Typed, typed, with_row, without_row
 from projects import access
 from projects.access import actionable
 from projects.http import Request
+from projects.looking import writes
 from projects.models import Project
 from projects.permissions import Entity, Permission, Verb
 from workloads import actions, blueprint, fit
@@ -35,6 +36,7 @@ BUTTONS = ("go", "add", "remove", "take")
 STORED_AT = "at"
 
 
+@writes
 @require_GET
 @never_cache
 def new(request: Request) -> HttpResponse:
@@ -53,6 +55,7 @@ def new(request: Request) -> HttpResponse:
     return redirect("wizard", drafting.begun(request.user, data).pk, Step.START.value)
 
 
+@writes
 @require_http_methods(["GET", "POST"])
 @never_cache
 def wizard(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:

@@ -20,6 +20,7 @@ from environments.kinds import COMPUTE, DATA_SOURCE, ENVIRONMENT, Kind
 from environments.models import Asset
 from projects.choosing import Choice, scopes
 from projects.http import Request
+from projects.looking import writes
 from projects.permissions import Permission, Verb
 from projects.scopes import TENANT, of_cluster, of_department, of_project
 from workloads.forms import setup as setup_step
@@ -31,6 +32,7 @@ from workloads.models import Draft
 KINDS: Mapping[str, Kind] = {kind.key: kind for kind in (ENVIRONMENT, COMPUTE, DATA_SOURCE)}
 
 
+@writes
 @require_http_methods(["GET", "POST"])
 @never_cache
 def new_asset(request: Request, draft: uuid.UUID, kind: str) -> HttpResponse:

@@ -18,6 +18,7 @@ from environments.kinds import TEMPLATE
 from environments.models import Template
 from projects import access
 from projects.http import Request
+from projects.looking import writes
 from projects.permissions import Entity, Verb
 from projects.scopes import of_project
 from workloads.forms import template_words
@@ -30,6 +31,7 @@ from workloads.views import drafting
 from workloads.views.drafting import SUBMITTED
 
 
+@writes
 @require_GET
 @never_cache
 def design(request: Request) -> HttpResponse:
@@ -38,6 +40,7 @@ def design(request: Request) -> HttpResponse:
     return redirect("wizard", drafting.begun(request.user, {MAKING: {}}).pk, Step.START.value)
 
 
+@writes
 @require_GET
 @never_cache
 def redesign(request: Request, key: uuid.UUID) -> HttpResponse:
@@ -45,6 +48,7 @@ def redesign(request: Request, key: uuid.UUID) -> HttpResponse:
     return redirect("wizard", drafting.begun(request.user, drafting.of_template(request, key)).pk, Step.START.value)
 
 
+@writes
 @require_GET
 @never_cache
 def choices(request: Request, draft: uuid.UUID) -> HttpResponse:
@@ -56,6 +60,7 @@ def choices(request: Request, draft: uuid.UUID) -> HttpResponse:
     return render(request, "workloads/wizard/_template_choice.html", {"draft": found, "form": filling.start})
 
 
+@writes
 @require_http_methods(["GET", "POST"])
 @never_cache
 def save(request: Request, draft: uuid.UUID) -> HttpResponse:
