@@ -4,18 +4,18 @@ import gc
 import os
 
 import django
-from django.core.asgi import get_asgi_application
 from django.urls import get_resolver
 
 from console import static
 from console.bounds import bounded
+from console.handler import Handler
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
 django.setup(set_prefix=False)
 # Ahead of the application, which looks once which files there are.
 static.collect()
-application = bounded(get_asgi_application())
+application = bounded(Handler())
 # The first request does not wait for the views to be imported. What is loaded now stays for good: a full collection that looks through it
 # takes a tenth of a second, which a request would feel.
 assert get_resolver().url_patterns

@@ -96,7 +96,7 @@ TEMPLATES = [
 ]
 
 SQLITE: dict[str, Any] = {
-    "ENGINE": "django.db.backends.sqlite3",
+    "ENGINE": "console.sqlite",
     "NAME": OPTIONS.data_dir / "muster.sqlite3",
     "OPTIONS": {
         # Writers queue at BEGIN instead of failing half way; readers never wait.

@@ -1,0 +1,1 @@
+"""SQLite for Django, with connections that outlive the threads of requests."""
