@@ -1,0 +1,123 @@
+"""In which thread the parts of a request run."""
+
+import asyncio
+import threading
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.test import override_settings
+from django.urls import path
+from django.utils.deprecation import MiddlewareMixin
+
+from console.handler import Handler
+
+seen: dict[str, list[int]] = {}
+together = threading.Barrier(2)
+
+
+def note(what: str) -> None:
+    seen.setdefault(what, []).append(threading.get_ident())
+
+
+class Middleware(MiddlewareMixin):
+    """Either way, as Django's own are."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        note("before")
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        note("after")
+        return response
+
+
+def plain(request: HttpRequest) -> HttpResponse:
+    """Says how many of the middleware called it, one through the other."""
+    note("view")
+    return HttpResponse(str(sum(isinstance(frame.f_locals.get("self"), Middleware) for frame, _ in traceback.walk_stack(None))))
+
+
+def waiting(request: HttpRequest) -> HttpResponse:
+    """Answers only while another one is answered, too."""
+    note("view")
+    together.wait(20)
+    return HttpResponse("waited")
+
+
+async def loop(request: HttpRequest) -> HttpResponse:
+    note("view")
+    await asyncio.sleep(0)
+    return HttpResponse("loop")
+
+
+async def stream(request: HttpRequest) -> StreamingHttpResponse:
+    async def parts() -> AsyncIterator[bytes]:
+        for part in (b"one", b"two"):
+            note("part")
+            yield part
+
+    return StreamingHttpResponse(parts())
+
+
+def wrong(request: HttpRequest) -> HttpResponse:
+    raise ValueError("no")
+
+
+urlpatterns = [path(each.__name__, each) for each in (plain, waiting, loop, stream, wrong)]
+
+
+async def ask(handler: Handler, address: str) -> tuple[int, bytes]:
+    """The status and the body."""
+    scope = {"type": "http", "method": "GET", "path": address, "query_string": b"", "headers": [(b"host", b"localhost")]}
+    asked = asyncio.Event()
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        if asked.is_set():
+            await asyncio.Event().wait()
+        asked.set()
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await handler(scope, receive, send)
+    return sent[0]["status"], b"".join(each.get("body", b"") for each in sent)
+
+
+def run(work: Callable[[Handler], Awaitable[Any]]) -> Any:
+    async def all_of_it() -> Any:
+        note("loop")
+        return await work(Handler())
+
+    seen.clear()
+    with override_settings(ROOT_URLCONF=__name__, MIDDLEWARE=[f"{__name__}.Middleware"] * 2, ALLOWED_HOSTS=["localhost"]):
+        return asyncio.run(all_of_it())
+
+
+def test_middleware_and_view_are_in_one_thread_and_handed_over_once() -> None:
+    assert run(lambda handler: ask(handler, "/plain")) == (200, b"2")
+    (thread,) = set(seen["before"] + seen["view"] + seen["after"])
+    assert len(seen["before"]) == len(seen["after"]) == 2
+    assert thread not in seen["loop"]
+
+
+def test_requests_at_once_are_in_threads_of_their_own() -> None:
+    answers = run(lambda handler: asyncio.gather(ask(handler, "/waiting"), ask(handler, "/waiting")))
+    assert answers == [(200, b"waited")] * 2
+    assert len(set(seen["view"])) == 2
+
+
+def test_what_is_asynchronous_is_run_by_the_loop() -> None:
+    assert run(lambda handler: ask(handler, "/loop")) == (200, b"loop")
+    assert seen["view"] == seen["loop"]
+    assert run(lambda handler: ask(handler, "/stream")) == (200, b"onetwo")
+    assert seen["part"] == seen["loop"] * 2
+
+
+@pytest.mark.django_db
+def test_what_goes_wrong_is_an_answer() -> None:
+    assert run(lambda handler: ask(handler, "/wrong"))[0] == 500
+    assert run(lambda handler: ask(handler, "/nowhere"))[0] == 404
