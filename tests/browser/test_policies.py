@@ -73,7 +73,7 @@ def test_a_researcher_is_stopped_at_the_field(sign_in: SignIn, site: Site, polic
     page: Page = sign_in("bob", "/workloads")
     page.goto("/workloads/new")
     page.get_by_role("radio", name="Distributed").check()
-    page.get_by_label("Name", exact=True).fill("train1")
+    page.get_by_label("Name", exact=True).fill("policed")
     page.get_by_role("button", name="CONTINUE").click()
     workers = page.get_by_label("Number of workers")
     expect(workers).to_have_value("3")
