@@ -96,7 +96,7 @@ TEMPLATES = [
 ]
 
 SQLITE: dict[str, Any] = {
-    "ENGINE": "console.sqlite",
+    "ENGINE": "django.db.backends.sqlite3",
     "NAME": OPTIONS.data_dir / "muster.sqlite3",
     "OPTIONS": {
         # Writers queue at BEGIN instead of failing half way; readers never wait.

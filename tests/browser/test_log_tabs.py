@@ -73,7 +73,10 @@ def test_what_one_does_stays_while_pods_come_and_end(opened: tuple[Page, str], s
 
 def test_whoever_does_not_follow_gets_the_tabs_and_no_line(opened: tuple[Page, str], site: Site) -> None:
     page, workload = opened
-    tabs(page).filter(has_text="All").click()
+    every = tabs(page).filter(has_text="All")
+    every.click()
+    # The log that was shown until now has a switch of its own.
+    expect(every).to_have_attribute("aria-current", "true")
     page.get_by_role("checkbox", name="Follow").uncheck()
     said = page.locator("[data-logs] [data-state]")
     expect(said).to_have_text("Paused · 300 lines in view")

@@ -86,7 +86,7 @@ def test_the_last_gpu_of_a_department_goes_to_one_of_its_projects_and_the_other_
     for project in (live_cast.team_a, live_cast.team_b):
         with_quota(project, 2)
     of_a, of_b = (live_cast.team_a, live_cast.bob), (live_cast.team_b, live_cast.mallory)
-    raced(live_cast, lambda number: {f"first-{number}": of_a, f"second-{number}": of_b}, f"{live_cast.research.name} quota")
+    raced(live_cast, lambda number: {f"first-{number}": of_a, f"second-{number}": of_b}, "quota of its department")
 
 
 def with_quota(project: Project, gpus: int) -> None:

@@ -1,1 +1,0 @@
-"""SQLite for Django, with connections that outlive the threads of requests."""
