@@ -109,6 +109,7 @@ class NodePool(models.Model):
 
     class Meta:
         ordering = ["name"]
+        indexes = [models.Index(fields=["name", "id"], name="node_pool_in_name_order")]
         constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="node_pool_once_a_cluster")]
 
     def __str__(self) -> str:

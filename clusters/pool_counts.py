@@ -31,12 +31,14 @@ class Counted:
 
     @cached_property
     def _found(self) -> tuple[Mapping[Label, int], Mapping[Label, Decimal]]:
-        keys = set(self._pools.order_by().values_list("label_key", flat=True))
+        keys: dict[Any, set[str]] = defaultdict(set)
+        for cluster, key in self._pools.order_by().values_list("cluster", "label_key").distinct():
+            keys[cluster].add(key)
         nodes: Counter[Label] = Counter()
         devices: dict[Label, Decimal] = defaultdict(Decimal)
-        rows = Node.objects.filter(cluster__in=self._pools.order_by().values("cluster")).order_by()
+        rows = Node.objects.filter(cluster__in=list(keys)).order_by()
         for cluster, labels, count in rows.values_list("cluster_id", "labels", "gpus")[:MOST_COUNTED]:
-            for key in keys & labels.keys():
+            for key in keys[cluster] & labels.keys():
                 nodes[cluster, key, str(labels[key])] += 1
                 devices[cluster, key, str(labels[key])] += count
         return nodes, devices

@@ -15,6 +15,7 @@ from environments.models import Asset, Credential, DataSource, Template
 from projects import access, audit
 from projects.models import User
 from projects.permissions import Verb
+from projects.querysets import beside_names
 from projects.scopes import Scope
 
 AnAsset = TypeVar("AnAsset", bound=Asset)
@@ -115,13 +116,11 @@ def reach(model: type[AnAsset], key: uuid.UUID, by: User) -> AnAsset | None:
 
 def seen(model: type[AnAsset], by: User) -> models.QuerySet[AnAsset]:
     """The assets that `by` may see, with what pages and the API show of them; a secret is not read."""
-    rows = model.objects.visible_to(by).with_scope().select_related("project__cluster", "created_by", "updated_by")
+    beside = ("project__cluster", "created_by", "updated_by")
+    rows = model.objects.visible_to(by).with_scope().select_related(*beside).defer(*beside_names(model, *beside))
     if issubclass(model, DataSource):
         rows = rows.select_related("credential").defer("credential__secret")
-    return rows.defer(*_UNREAD, *kinds.of(model).deferred)
-
-
-_UNREAD = tuple(f"{path}{field}" for path in ("cluster__", "project__cluster__") for field in ("kubeconfig", "permissions"))
+    return rows.defer(*kinds.of(model).deferred)
 
 
 def _locked(asset: Asset) -> Asset:

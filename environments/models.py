@@ -37,6 +37,7 @@ class Asset(Scoped):
     class Meta:
         abstract = True
         ordering = ["name"]
+        indexes = [models.Index(fields=["name", "id"], name="%(class)s_in_name_order")]
         constraints = [one_scope(), *name_once()]
 
     def __str__(self) -> str:

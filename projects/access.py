@@ -75,8 +75,7 @@ class Refusal:
     @cached_property
     def roles(self) -> Sequence[str]:
         """What the user is in the scope."""
-        rules = AccessRule.objects.of(self.user).select_related("custom_role")
-        return sorted({rule.role_label for rule in rules if rule.scope in self.around})
+        return sorted({grant.role for grant in self.user.rights.grants if grant.scope in self.around})
 
     @cached_property
     def givers(self) -> Sequence[str]:

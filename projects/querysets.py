@@ -12,10 +12,23 @@ if TYPE_CHECKING:
     from projects.models import Project, User
     from projects.permissions import Permission
 
+_NAMES = frozenset({"id", "name", "username"})
+
 
 def visible_projects(user: "User") -> frozenset[int] | None:
     """The ids of the projects whose workloads a user sees; None means every one."""
     return user.rights.projects(view(Entity.WORKLOADS))
+
+
+def beside_names(model: type[models.Model], *paths: str) -> tuple[str, ...]:
+    """What to `defer` of related rows of which keys and names are shown: "project", or "project__cluster", of a model."""
+    found: list[str] = []
+    for path in paths:
+        related: Any = model
+        for step in path.split("__"):
+            related = related._meta.get_field(step).related_model
+        found += [f"{path}__{each.name}" for each in related._meta.concrete_fields if not each.is_relation and each.name not in _NAMES]
+    return tuple(found)
 
 
 class ProjectQuerySet(models.QuerySet[Any]):
@@ -86,8 +99,9 @@ class ScopedQuerySet(models.QuerySet[Any]):
         )
 
     def with_scope(self) -> Self:
-        """With what their scopes are called, and without a cluster's credentials."""
-        return self.select_related("project", "department", "cluster").defer("cluster__kubeconfig", "cluster__permissions")
+        """With what their scopes are called, and with nothing else of them: a table has three beside each row."""
+        paths = [level.value for level in Level if level is not Level.TENANT]
+        return self.select_related(*paths).defer(*beside_names(self.model, *paths))
 
     def at(self, scope: Scope) -> Self:
         """Those of exactly this scope."""

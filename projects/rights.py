@@ -15,6 +15,8 @@ class Grant:
 
     permissions: frozenset[Permission]
     scope: Scope
+    role: str
+    """In words."""
 
 
 @dataclass(frozen=True, slots=True)

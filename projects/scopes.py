@@ -46,6 +46,15 @@ class Scope:
             raise ValueError(text)
         return cls(level, int(key))
 
+    @classmethod
+    def of(cls, *, cluster: uuid.UUID | None, department: int | None, project: int | None) -> Self:
+        """From the columns of a `Scoped` row."""
+        if project is not None:
+            return cls(Level.PROJECT, project)
+        if department is not None:
+            return cls(Level.DEPARTMENT, department)
+        return cls(Level.TENANT) if cluster is None else cls(Level.CLUSTER, cluster)
+
     @property
     def columns(self) -> dict[str, Any]:
         """As the fields of a `Scoped` row."""
@@ -81,11 +90,7 @@ class Scoped(models.Model):
 
     @property
     def scope(self) -> Scope:
-        if self.project_id is not None:
-            return of_project(self.project_id)
-        if self.department_id is not None:
-            return of_department(self.department_id)
-        return TENANT if self.cluster_id is None else of_cluster(self.cluster_id)
+        return Scope.of(cluster=self.cluster_id, department=self.department_id, project=self.project_id)
 
     @property
     def scope_words(self) -> str:

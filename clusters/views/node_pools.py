@@ -16,7 +16,7 @@ from clusters.rooms import node_rows, totals
 from console import editing, tables
 from console.errors import Clash
 from console.http import onward, page
-from console.tables import Column, Filter, Table
+from console.tables import Column, Filter, Table, moment
 from console.templatetags.muster import gpus
 from projects import access, changes, quotas
 from projects.http import Request
@@ -41,8 +41,8 @@ def table(counted: Counted) -> Table:
             Column("nodes", "Nodes", counted.nodes, is_number=True),
             Column("gpus", "GPUs", lambda row: gpus(counted.gpus(row)), is_number=True),
             Column("projects", "Projects", lambda row: row.projects_count or 0, is_number=True),
-            Column("updated", "Last changed", lambda row: row.updated_at.isoformat(), "node_pools/_updated.html", ("updated_at",)),
-            Column("created", "Created", lambda row: row.created_at.isoformat(), "projects/_created.html", ("created_at",), is_extra=True),
+            moment("updated", "Last changed", "updated_at", sorts=True),
+            moment("created", "Created", "created_at", sorts=True, is_extra=True),
         ),
         search=("name__icontains", "label_key__icontains", "label_value__icontains"),
         search_words="Search by name or label",

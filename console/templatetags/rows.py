@@ -1,11 +1,12 @@
 """What a table of `console.tables` has hundreds of, cells and choices, drawn without a template's loops: most of them are one text."""
 
 from collections.abc import Iterable
+from html import escape
 from typing import Any
 
 from django import template
 from django.template import Context, Template
-from django.utils.html import conditional_escape, format_html, format_html_join
+from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from console.tables import Column, Listing
@@ -32,7 +33,7 @@ def rows(context: Context, listing: Listing) -> SafeString:
             context["row"] = row
             drawn.append("<tr>")
             for opening, closing, column, shown in columns:
-                drawn += (opening, _rendered(shown, context, column) if shown else conditional_escape(cell(column, row)), closing)
+                drawn += (opening, _rendered(shown, context, column) if shown else conditional_escape(_said(column, row)), closing)
             if actions:
                 drawn += ('<td class="mu-end">', _rendered(actions, context), "</td>")
             drawn.append("</tr>\n")
@@ -43,8 +44,13 @@ def rows(context: Context, listing: Listing) -> SafeString:
 @register.simple_tag
 def options(choices: Iterable[tuple[str, str]], chosen: str) -> SafeString:
     """What a select offers, as (value, words)."""
-    told = ((value, mark_safe(" selected") if value == chosen else "", words) for value, words in choices)
-    return format_html_join("", '<option value="{}"{}>{}</option>', told)
+    # There may be hundreds: `format_html_join` takes five times as long.
+    drawn = (f'<option value="{escape(key)}"{" selected" if key == chosen else ""}>{escape(words)}</option>' for key, words in choices)
+    return mark_safe("".join(drawn))  # noqa: S308 - escaped above
+
+
+def _said(column: Column, row: Any) -> str:
+    return column.shown(row) if column.shown else cell(column, row)
 
 
 def _around(column: Column, is_first: bool) -> tuple[str, str]:

@@ -74,7 +74,7 @@ class DataSourceForm(AssetForm):
     def _usable(self) -> Sequence[Credential]:
         if self.by is None:
             return []
-        rows = Credential.objects.visible_to(self.by).with_scope().defer("secret", "cluster__kubeconfig", "cluster__permissions")
+        rows = Credential.objects.visible_to(self.by).with_scope().defer("secret")
         return list(rows.filter(kind__in=self.credential_kinds).order_by("name", "pk")[:MOST_CREDENTIALS])
 
     @property

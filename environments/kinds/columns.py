@@ -5,7 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from console.tables import Column, Filter, Rows, Table
+from console.tables import Column, Filter, Rows, Table, moment
 from environments.kinds.recipe import Kind
 from environments.models import Asset
 from projects.scopes import Level
@@ -52,13 +52,6 @@ def used(name: str, title: str, of: Callable[[Any], object]) -> Column:
     return Column(name, title, of, is_number=True)
 
 
-def moment(name: str, title: str, *, is_extra: bool = False) -> Column:
-    """When it was created or updated."""
-    column = f"{name}_at"
-    template = f"environments/_{name}.html"
-    return Column(name, title, lambda row: getattr(row, column).isoformat(), template=template, order=(column,), is_extra=is_extra)
-
-
 def table(kind: Kind) -> Table:
     """The table of a kind."""
     counted = (
@@ -73,17 +66,8 @@ def table(kind: Kind) -> Table:
         Column("scope", "Scope", lambda row: row.scope_words),
         *counted,
         Column("by", "Created by", by),
-        Column(
-            "created",
-            "Created",
-            lambda row: row.created_at.isoformat(),
-            template="environments/_created.html",
-            order=("created_at",),
-            is_extra=True,
-        ),
-        Column(
-            "updated", "Last updated", lambda row: row.updated_at.isoformat(), template="environments/_updated.html", order=("updated_at",)
-        ),
+        moment("created", "Created", "created_at", sorts=True, is_extra=True),
+        moment("updated", "Last updated", "updated_at", sorts=True),
         Column("cluster", "Cluster", _cluster, is_extra=True),
     )
     return Table(

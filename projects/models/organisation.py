@@ -124,6 +124,11 @@ class Project(Limits):
 
     class Meta:
         ordering = ["name"]
+        indexes = [
+            # The few that are being removed, which sweeps and the table of projects ask for.
+            models.Index(fields=["left_at"], condition=models.Q(left_at__isnull=False, removed_at=None), name="project_leaving"),
+            models.Index(fields=["department"], condition=models.Q(left_at=None), name="project_of_department"),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["name"], condition=models.Q(left_at=None), name="project_name_once"),
             models.UniqueConstraint(

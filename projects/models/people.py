@@ -9,7 +9,7 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.utils import timezone
 
-from projects.permissions import EVERYTHING, Entity
+from projects.permissions import EVERYTHING, ROLES, SYSTEM, Entity
 from projects.querysets import GovernedQuerySet
 from projects.rights import Grant, Place, Rights, Where
 from projects.scopes import TENANT, Scoped, one_scope
@@ -28,6 +28,10 @@ class User(AbstractUser):
     personal_key: "PersonalKey | None" = None
     """The key behind the token of this request, where there is one."""
 
+    class Meta(AbstractUser.Meta):
+        # Each refusal names some of them.
+        indexes = [models.Index(fields=["username"], condition=models.Q(is_superuser=True), name="administrator_in_name_order")]
+
     def __str__(self) -> str:
         return self.username
 
@@ -38,10 +42,10 @@ class User(AbstractUser):
 
     def _grants(self) -> list[Grant]:
         if self.is_superuser:
-            return [Grant(EVERYTHING, TENANT)]
+            return [Grant(EVERYTHING, TENANT, ROLES[SYSTEM].label)]
         # The models of one package, each in its file, know one another by name.
-        rules = apps.get_model("projects", "AccessRule").objects.of(self).select_related("custom_role")
-        return [Grant(rule.permissions, rule.scope) for rule in rules]
+        found: list[Grant] = apps.get_model("projects", "AccessRule").objects.grants(self)
+        return found
 
     def refresh_from_db(self, *arguments: Any, **more: Any) -> None:
         self.__dict__.pop("rights", None)
@@ -78,6 +82,7 @@ class ServiceAccount(Scoped):
 
     class Meta:
         ordering = ["name"]
+        indexes = [models.Index(fields=["name", "id"], name="service_account_in_name_order")]
         constraints = [
             one_scope(),
             models.UniqueConstraint(fields=["project", "name"], name="service_account_name_once_a_project"),

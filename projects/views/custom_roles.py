@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from console import editing
 from console.errors import Clash, UserError
 from console.http import onward, page
-from console.tables import Column, Table, answer
+from console.tables import Column, Table, answer, moment
 from projects import access, custom_roles, granting
 from projects.access_forms import GROUPS, VERBS, CustomRoleForm
 from projects.http import Request
@@ -41,10 +41,8 @@ TABLE = Table(
         Column("permits", "Permits", in_letters),
         Column("rules", "Access rules", lambda row: row.uses, is_number=True),
         Column("by", "Created by", lambda row: row.created_by or ""),
-        Column("created", "Created", lambda row: row.created_at.isoformat(), "access/_created.html", order=("created_at",)),
-        Column(
-            "updated", "Last updated", lambda row: row.updated_at.isoformat(), "access/_updated.html", order=("updated_at",), is_extra=True
-        ),
+        moment("created", "Created", "created_at", sorts=True),
+        moment("updated", "Last updated", "updated_at", sorts=True, is_extra=True),
     ),
     search_words="Search custom roles",
     actions="access/_role_actions.html",

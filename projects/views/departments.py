@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from console import editing, tables
 from console.errors import Clash
 from console.http import onward, page
-from console.tables import Column, Table
+from console.tables import Column, Table, moment
 from console.templatetags.muster import gpus
 from projects import access, changes, departments, durations, quotas
 from projects.department_sums import quota_of, sum_of, with_sums
@@ -49,7 +49,7 @@ TABLE = Table(
         Column("memory", "Memory quota", _memory, is_number=True, is_extra=True),
         Column("weight", "Over-quota weight", lambda row: quotas.plain(row.over_quota_weight), is_number=True, is_extra=True),
         Column("limits", "Limits", _limits),
-        Column("created", "Created", lambda row: row.created_at.isoformat(), "projects/_created.html", ("created_at",)),
+        moment("created", "Created", "created_at", sorts=True),
     ),
     search=("name__icontains", "description__icontains"),
     search_words="Search by name or description",

@@ -1,20 +1,22 @@
 """The table of projects, with what each has and holds. Making one is done a floor above."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from console import tables
-from console.tables import Column, Filter, Rows, Table
+from console.tables import Column, Filter, Rows, Table, moment
 from console.templatetags.muster import gpus
 from projects import access, durations, quotas
 from projects.http import Request
 from projects.models import AccessRule, Department, Project, User
 from projects.permissions import Entity, Permission, Verb
-from projects.scopes import of_project
+from projects.rights import Place, view
+from projects.scopes import Scope, of_project
 from projects.why import may_not
 
 MOST = 500
@@ -54,7 +56,7 @@ def _pools(row: Project) -> str:
 
 
 def _role(row: Any) -> str:
-    return ", ".join(dict.fromkeys(rule.role_label for rule in row.own_rules)) or "From above"
+    return ", ".join(row.own_roles) or "From above"
 
 
 def _status(row: Project) -> str:
@@ -73,17 +75,27 @@ def _visible(request: HttpRequest) -> "QuerySet[Project]":
 
 
 def _departments(request: HttpRequest) -> list[tuple[str, str]]:
-    return _named(Department, _visible(request).values("department"))
+    places = _places(request)
+    anywhere = Q(pk__in=Project.objects.there().order_by().values("department"))
+    return _named(Department.objects.filter(anywhere if places is None else Q(pk__in={place.department for place in places})))
 
 
 def _clusters(request: HttpRequest) -> list[tuple[str, str]]:
-    return _named(Project._meta.get_field("cluster").related_model, _visible(request).values("cluster"))
+    places = _places(request)
+    anywhere = Exists(Project.objects.there().filter(cluster=OuterRef("pk")))
+    clusters: Any = Project._meta.get_field("cluster").related_model
+    return _named(clusters.objects.filter(anywhere if places is None else Q(pk__in={place.cluster for place in places})))
 
 
-def _named(model: Any, of_projects: "QuerySet[Project, Any]") -> list[tuple[str, str]]:
-    """Those that have any of the projects."""
-    rows = model.objects.filter(pk__in=of_projects).order_by("name").values_list("pk", "name")
-    return [(str(pk), name) for pk, name in rows[:MOST]]
+def _places(request: HttpRequest) -> Sequence[Place] | None:
+    """Where the projects are that the reader sees; None: everywhere."""
+    user: Any = request.user
+    seen = view(Entity.PROJECTS)
+    return None if user.rights.where(seen).tenant else user.rights.places(seen)
+
+
+def _named(rows: "QuerySet[Any, Any]") -> list[tuple[str, str]]:
+    return [(str(pk), name) for pk, name in rows.order_by("name").values_list("pk", "name")[:MOST]]
 
 
 def _extra(name: str, title: str, text: Any, **more: Any) -> Column:
@@ -103,7 +115,7 @@ TABLE = Table(
         Column("quota", "GPU quota", _amount("gpu_quota"), is_number=True),
         Column("ratio", "GPU allocation", _ratio, "projects/_department_ratio.html"),
         Column("people", "People", lambda row: row.people, is_number=True),
-        _extra("pools", "Node pools", _pools),
+        _extra("pools", "Node pools", _pools, related=("node_pools",)),
         _extra("limit", "GPU limit", _amount("gpu_limit"), is_number=True),
         _extra("weight", "Over-quota weight", lambda row: quotas.plain(row.over_quota_weight), is_number=True),
         _extra("held-cpu", "Allocated CPUs", _held("cpu"), is_number=True),
@@ -113,7 +125,7 @@ TABLE = Table(
         _extra("preemptibility", "Preemptible by default", lambda row: "Yes" if row.default_preemptible else "No"),
         _extra("time-limit", "Time limit", _limit("time_limit"), is_number=True),
         _extra("idle-limit", "Idle limit", _limit("idle_limit"), is_number=True),
-        Column("created", "Created", lambda row: row.created_at.isoformat(), "projects/_created.html", ("created_at",)),
+        moment("created", "Created", "created_at", sorts=True),
     ),
     search=("name__icontains", "description__icontains"),
     search_words="Search by name or description",
@@ -129,13 +141,11 @@ TABLE = Table(
 def projects(request: Request) -> HttpResponse:
     """The projects that one may see."""
     people = AccessRule.objects.filter(project=OuterRef("pk"), user__is_service=False).order_by().values("project")
-    mine = AccessRule.objects.of(request.user).select_related("custom_role")
     rows = (
         _visible(request)
         .select_related("department", "cluster")
         .defer("cluster__kubeconfig", "cluster__permissions", "cluster__capabilities", "cluster__findings")
         .annotate(people_count=Subquery(people.annotate(found=Count("user", distinct=True)).values("found")))
-        .prefetch_related("node_pools", Prefetch("access_rules", mine, to_attr="own_rules"))
     )
     sees_leaving = access.may(request.user, Verb.DELETE, Entity.PROJECTS)
     gone = Project.objects.leaving().select_related("cluster").defer("cluster__kubeconfig").order_by("left_at")
@@ -146,11 +156,15 @@ def projects(request: Request) -> HttpResponse:
         "empty": "projects/_no_projects.html",
     }
     return tables.answer(
-        request, rows, TABLE, "projects/projects.html", context, file="projects", prepare=lambda shown: _tell_people(shown, request.user)
+        request, rows, TABLE, "projects/projects.html", context, file="projects", prepare=lambda shown: _prepare(shown, request.user)
     )
 
 
-def _tell_people(rows: Sequence[Any], user: User) -> None:
-    """Put on each how many people have a role there, for who may view that; "" for others."""
+def _prepare(rows: Sequence[Any], user: User) -> None:
+    """Put on each the roles of the user there, and how many people have one, for who may view that; "" for others."""
+    own: dict[Scope, list[str]] = defaultdict(list)
+    for grant in user.rights.grants:
+        own[grant.scope].append(grant.role)
     for row in rows:
+        row.own_roles = sorted(set(own.get(of_project(row), ())))
         row.people = (row.people_count or 0) if access.may(user, Verb.VIEW, Entity.ACCESS_RULES, of_project(row)) else ""

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from console.errors import UserError
 from console.http import onward, page
-from console.tables import Column, Filter, Rows, Table, answer
+from console.tables import Column, Filter, Rows, Table, answer, moment
 from projects import access, granting, subjects
 from projects.access_forms import RuleForm
 from projects.forms import role_choices
@@ -44,7 +44,7 @@ TABLE = Table(
         Column("role", "Role", lambda row: row.role_label, order=("role",)),
         Column("scope", "Scope", lambda row: row.scope_words, "access/_scope.html"),
         Column("authorized", "Authorized by", lambda row: row.created_by or ""),
-        Column("created", "Created", lambda row: row.created_at.isoformat(), "access/_created.html", order=("created_at",)),
+        moment("created", "Created", "created_at", sorts=True),
     ),
     search=("user__username__icontains", "group__name__icontains"),
     search_words="Search by subject",

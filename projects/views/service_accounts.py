@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from console.errors import UserError
 from console.http import onward, page
-from console.tables import Column, Filter, Rows, Table, answer
+from console.tables import Column, Filter, Rows, Table, answer, moment
 from projects import access, actions
 from projects.access_forms import AccountForm
 from projects.http import Request
@@ -35,7 +35,7 @@ TABLE = Table(
         Column("expires", "Expires", lambda row: row.expires_at.isoformat() if row.expires_at else "never", "access/_expires.html"),
         Column("used", "Last used", lambda row: row.last_used_at.isoformat() if row.last_used_at else "", "access/_used.html"),
         Column("by", "Created by", lambda row: row.created_by or ""),
-        Column("created", "Created", lambda row: row.created_at.isoformat(), "access/_created.html", order=("created_at",)),
+        moment("created", "Created", "created_at", sorts=True),
     ),
     search=("name__icontains", "client_id__icontains"),
     search_words="Search by name or client id",

@@ -1,5 +1,7 @@
 """Users, for administrators."""
 
+from typing import Any
+
 from django.db.models import CharField, OuterRef, Prefetch, Subquery
 from django.db.models.functions import Cast
 from django.http import HttpResponse
@@ -10,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from console.errors import Clash
 from console.http import onward, page
-from console.tables import Column, Filter, Rows, Table, answer
+from console.tables import Column, Filter, Rows, Table, answer, moment
 from projects import access, granting, people
 from projects.audit import Event
 from projects.forms import UserForm
@@ -43,9 +45,9 @@ TABLE = Table(
         Column("type", "Type", lambda row: "SSO" if row.is_sso else "Local"),
         Column("rules", "Access rules", lambda row: "; ".join(_roles(row)), "access/_rules_of_user.html"),
         Column("state", "State", state, "access/_user_state.html"),
-        Column("signed", "Last sign-in", lambda row: row.last_login.isoformat() if row.last_login else "", "access/_signed_in.html"),
+        moment("signed", "Last sign-in", "last_login"),
         Column("by", "Created by", lambda row: row.made_by or ""),
-        Column("created", "Created", lambda row: row.date_joined.isoformat(), "access/_joined.html", order=("date_joined",)),
+        moment("created", "Created", "date_joined", sorts=True),
         Column("email", "Email address", lambda row: row.email, is_extra=True),
     ),
     search=("username__icontains", "email__icontains"),
@@ -59,8 +61,8 @@ TABLE = Table(
 )
 
 
-def _roles(user: User) -> list[str]:
-    rules = [*user.access_rules.all(), *(rule for group in user.groups.all() for rule in group.access_rules.all())]
+def _roles(user: Any) -> list[str]:
+    rules = [*user.rules, *(rule for group in user.groups.all() for rule in group.access_rules.all())]
     first = [f"{ROLES[SYSTEM].label}: Everybody"] if user.is_superuser else []
     return [*first, *(f"{rule.role_label}: {rule.scope_words}" for rule in rules)]
 
@@ -70,7 +72,7 @@ def told() -> Rows:
     rules = AccessRule.objects.with_scope().select_related("custom_role")
     made = AuditEntry.objects.filter(event=Event.CREATE, entity="user", entity_id=Cast(OuterRef("pk"), CharField())).values("subject")
     found = people.everybody().annotate(made_by=Subquery(made[:1]))
-    return found.prefetch_related(Prefetch("access_rules", rules), Prefetch("groups__access_rules", rules))
+    return found.prefetch_related(Prefetch("access_rules", rules, "rules"), Prefetch("groups__access_rules", rules))
 
 
 @require_safe

@@ -1,6 +1,7 @@
 """The overview: what it tells, to whom, and with how many queries."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -12,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from clusters.models import Node
-from projects.models import AccessRule, CustomRole, Project, User
+from projects.models import AccessRule, CustomRole, Department, Project, User
 from tests.cast import Cast
 from tests.workloads.table_rows import a_workload
 from workloads.models import Pod, Sample, Workload
@@ -251,10 +252,35 @@ def test_the_highest_and_the_lowest_are_those_of_all_projects(cast: Cast, holdin
     for number, project in enumerate(rows[:holding]):
         a_workload(project, gpus_allocated=Decimal(1 + number % 4))
     sight = Sight(cast.alice)
-    found, every = quotas.of_projects(sight), quotas.Quotas(quotas.all_projects(sight))
-    assert len(every.rows) == 32
-    assert [row.id for row in found.highest] == [row.id for row in every.highest]
-    assert [row.id for row in found.lowest] == [row.id for row in every.lowest]
+    _alike(quotas.of_projects(sight), quotas.all_projects(sight), 32)
+
+
+@pytest.mark.parametrize("holding", [0, 3, 18])
+@pytest.mark.parametrize("unbounded", [0, 4, 15])
+def test_the_highest_and_the_lowest_are_those_of_all_departments(cast: Cast, holding: int, unbounded: int) -> None:
+    """Whether the quota is their own, or the sum of their projects', of which one may have none."""
+    bounded: list[tuple[int | None, list[int | None]]] = [(3, [1]), (None, [1, 2]), (None, [0, 2])]
+    without: list[tuple[int | None, list[int | None]]] = [(None, [1, None]), (None, [0]), (0, [1])]
+    for number in range(30):
+        own, shares = (without if number < unbounded else bounded)[number % 3]
+        department = Department.objects.create(name=f"d-{number:03}", gpu_quota=own)
+        for place, quota in enumerate(shares):
+            name = f"d-{number:03}-{place}"
+            made = Project.objects.create(
+                name=name, namespace=name, queue=name, department=department, cluster=cast.cluster, gpu_quota=quota
+            )
+        if number % 10 < holding / 3:
+            a_workload(made, gpus_allocated=Decimal(1 + number % 4))
+    sight = Sight(cast.alice)
+    _alike(quotas.of_departments(sight), quotas.all_departments(sight), Department.objects.count())
+
+
+def _alike(found: quotas.Quotas, rows: Sequence[quotas.Row], count: int) -> None:
+    """What is shown is what a comparison of every row shows."""
+    every = quotas.Quotas(rows)
+    assert len(rows) == count
+    assert list(found.highest) == list(every.highest)
+    assert list(found.lowest) == list(every.lowest)
 
 
 def test_a_project_behind_thousands_by_name_is_compared(cast: Cast) -> None:

@@ -1,25 +1,26 @@
 """Quotas against what is held: of each project, and of each department's projects together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from typing import TypeVar
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, Exists, Model, OuterRef, Q, QuerySet, Sum
 
-from projects.models import Project
+from projects.models import Department, Project
 from workloads.models import Workload
 from workloads.overview.bars import Bar, bar
 from workloads.overview.sights import Sight
 from workloads.states import ACTIVE, LEAVING
 
-MOST = 2000
-"""Departments that are compared."""
 SHOWN = 5
 """Of the highest, and of the lowest."""
 _ENOUGH = 2 * SHOWN + 1
 """Of those that are equal, so many from either end decide what is shown, and that not all of it is."""
 _ZERO = Decimal(0)
+
+AnyModel = TypeVar("AnyModel", bound=Model)
 
 
 @dataclass(frozen=True)
@@ -69,16 +70,10 @@ def _at_work() -> "QuerySet[Workload]":
 
 
 def of_projects(sight: Sight) -> Quotas:
-    """Of the projects that are seen, those among which the highest and the lowest of all of them are. Four queries.
-
-    Each that holds something is there. The others are equal, at nothing of their quota, or have none: of them only the first and the
-    last by name can be shown.
-    """
+    """Of the projects that are seen, those among which the highest and the lowest of all of them are. Four queries."""
     held = _holding(sight)
-    idle = sight.project_rows().exclude(pk__in=_at_work().values("project"))
-    with_quota, without = idle.filter(gpu_quota__gt=0), idle.exclude(gpu_quota__gt=0)
-    orders = (with_quota.order_by("name"), with_quota.order_by("-name"), without.order_by("name"))
-    others = {row.id: row for order in orders for row in _idle(order[:_ENOUGH])}
+    has_quota = Q(gpu_quota__gt=0)
+    others = {row.id: row for some in _ends(sight.project_rows(), has_quota, len(held)) for row in _idle(some)}
     # Something may have been given away between two queries.
     return _sorted([*held.values(), *(row for key, row in others.items() if key not in held)])
 
@@ -90,9 +85,38 @@ def all_projects(sight: Sight) -> Sequence[Row]:
     return _sorted([held.get(row.id, row) for row in found]).rows
 
 
+def of_departments(sight: Sight) -> Quotas:
+    """Of the departments that are seen, those among which the highest and the lowest of all of them are. Six queries.
+
+    The quota is their own, or the sum of their projects'.
+    """
+    rows, held = sight.department_rows(), _held_by_departments(sight)
+    projects = Project.objects.there().filter(department=OuterRef("pk"))
+    has_sum = ~Exists(projects.filter(gpu_quota=None)) & Exists(projects.filter(gpu_quota__gt=0))
+    has_quota = Q(gpu_quota__gt=0) | Q(Q(gpu_quota=None), has_sum)
+    ends = {key for some in _ends(rows, has_quota, len(held)) for key in some.values_list("pk", flat=True)}
+    return _departments(rows.filter(pk__in=ends | held.keys()), held)
+
+
+def all_departments(sight: Sight) -> Sequence[Row]:
+    """Every department that is seen, the one with the highest ratio first. Three queries."""
+    return _departments(sight.department_rows(), _held_by_departments(sight)).rows
+
+
+def _ends(rows: "QuerySet[AnyModel]", has_quota: Q, holding: int) -> "Sequence[QuerySet[AnyModel]]":
+    """Of rows of which so many hold something, those others among which the highest and the lowest are.
+
+    Each of the others is at nothing of its quota, or has none: only the first and the last of them by name can be shown.
+    """
+    with_quota, without = rows.filter(has_quota), rows.exclude(has_quota)
+    # Those that hold something may come first: so many more are looked at.
+    return [order[: _ENOUGH + holding] for order in (with_quota.order_by("name"), with_quota.order_by("-name"), without.order_by("name"))]
+
+
 def _holding(sight: Sight) -> dict[int, Row]:
     """Those of the projects that are seen that hold something now, by id. One query."""
-    seen = _at_work().filter(project__in=sight.project_rows())
+    # Where every project is seen, a list of them all would be made to look for a few.
+    seen = _at_work().filter(Q(project__left_at=None), Q() if sight.projects is None else Q(project__in=sight.projects))
     columns = ("project_id", "project__name", "project__gpu_quota", "project__gpu_limit")
     found = seen.order_by().values_list(*columns).annotate(Sum("gpus_allocated"))
     return {pk: Row(pk, name, held, quota, limit) for pk, name, quota, limit, held in found}
@@ -102,17 +126,23 @@ def _idle(rows: "QuerySet[Project]") -> Sequence[Row]:
     return [Row(pk, name, _ZERO, quota, limit) for pk, name, quota, limit in rows.values_list("pk", "name", "gpu_quota", "gpu_limit")]
 
 
-def of_departments(sight: Sight) -> Quotas:
-    """Of the departments that are seen: a quota of their own, or the sum of their projects'. Three queries."""
-    departments = list(sight.department_rows().order_by("name").values_list("pk", "name", "gpu_quota", "gpu_limit")[:MOST])
-    seen = sight.department_rows()
-    projects = Project.objects.there().filter(department__in=seen).order_by().values_list("department_id")
+def _held_by_departments(sight: Sight) -> dict[int, Decimal]:
+    """What the projects of each department that is seen hold now. One query."""
+    seen = Q() if sight.departments is None else Q(project__department__in=sight.departments)
+    at_work = _at_work().filter(Q(project__left_at=None), seen)
+    return dict(at_work.order_by().values_list("project__department_id").annotate(Sum("gpus_allocated")))
+
+
+def _departments(rows: "QuerySet[Department]", held: Mapping[int, Decimal]) -> Quotas:
+    """Two queries."""
+    projects = Project.objects.there().filter(department__in=rows.order_by().values("pk")).order_by().values_list("department_id")
     added = projects.annotate(quota=Sum("gpu_quota"), unlimited=Count("id", filter=Q(gpu_quota=None)))
     sums = {key: None if unlimited else quota for key, quota, unlimited in added}
-    at_work = _at_work().filter(project__department__in=seen, project__left_at=None)
-    held = dict(at_work.order_by().values_list("project__department_id").annotate(Sum("gpus_allocated")))
     return _sorted(
-        [Row(pk, name, held.get(pk, _ZERO), sums.get(pk, _ZERO) if own is None else own, limit) for pk, name, own, limit in departments]
+        [
+            Row(pk, name, held.get(pk, _ZERO), sums.get(pk, _ZERO) if own is None else own, limit)
+            for pk, name, own, limit in rows.values_list("pk", "name", "gpu_quota", "gpu_limit")
+        ]
     )
 
 

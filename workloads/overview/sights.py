@@ -35,6 +35,12 @@ class Sight:
         """The projects whose quotas are told of."""
         return self._both(Entity.PROJECTS)
 
+    @cached_property
+    def departments(self) -> Ids:
+        """The departments whose quotas are told of; None means every one."""
+        where = self.user.rights.where(view(Entity.DEPARTMENTS))
+        return None if where.tenant else where.departments
+
     @property
     def sees_workloads(self) -> bool:
         return self.workloads is None or bool(self.workloads)

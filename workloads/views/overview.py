@@ -135,7 +135,7 @@ def _table(request: Request, sight: Sight, chart: str) -> Iterator[Sequence[obje
         yield ["Status", "Workloads"]
         yield from ([status.label, count] for status, count in attention.counts(sight.workload_rows()).items())
     elif (chart == "projects" and sight.sees_projects) or (chart == "departments" and sight.sees_departments):
-        rows = quotas.all_projects(sight) if chart == "projects" else quotas.of_departments(sight).rows
+        rows = quotas.all_projects(sight) if chart == "projects" else quotas.all_departments(sight)
         yield ["Project" if chart == "projects" else "Department", "Allocated GPUs", "GPU quota", "GPU limit"]
         yield from ([row.name, row.held, row.quota, row.limit] for row in rows)
     elif chart == "holders" and sight.sees_nodes:
