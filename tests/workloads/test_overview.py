@@ -252,7 +252,7 @@ def test_the_highest_and_the_lowest_are_those_of_all_projects(cast: Cast, holdin
     for number, project in enumerate(rows[:holding]):
         a_workload(project, gpus_allocated=Decimal(1 + number % 4))
     sight = Sight(cast.alice)
-    _alike(quotas.of_projects(sight), quotas.all_projects(sight), 32)
+    _alike(quotas.of_projects(sight, quotas.held(sight)), quotas.all_projects(sight, quotas.held(sight)), 32)
 
 
 @pytest.mark.parametrize("holding", [0, 3, 18])
@@ -272,7 +272,7 @@ def test_the_highest_and_the_lowest_are_those_of_all_departments(cast: Cast, hol
         if number % 10 < holding / 3:
             a_workload(made, gpus_allocated=Decimal(1 + number % 4))
     sight = Sight(cast.alice)
-    _alike(quotas.of_departments(sight), quotas.all_departments(sight), Department.objects.count())
+    _alike(quotas.of_departments(sight, quotas.held(sight)), quotas.all_departments(sight, quotas.held(sight)), Department.objects.count())
 
 
 def _alike(found: quotas.Quotas, rows: Sequence[quotas.Row], count: int) -> None:
@@ -290,7 +290,8 @@ def test_a_project_behind_thousands_by_name_is_compared(cast: Cast) -> None:
     )
     Project.objects.bulk_create(more)
     a_workload(cast.team_b, gpus_allocated=Decimal(2))
-    assert quotas.of_projects(Sight(cast.alice)).highest[0].name == "team-b"
+    sight = Sight(cast.alice)
+    assert quotas.of_projects(sight, quotas.held(sight)).highest[0].name == "team-b"
     lines = as_(cast.alice).get("/overview/projects.csv").content.decode().splitlines()
     assert (len(lines), lines[1].split(",")[0]) == (2103, "team-b")
 

@@ -1,5 +1,6 @@
 """Quotas against what is held: of each project, and of each department's projects together."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -69,38 +70,59 @@ def _at_work() -> "QuerySet[Workload]":
     return Workload.objects.filter(status__in=[each.value for each in ACTIVE | LEAVING], released_at=None, gpus_allocated__gt=0)
 
 
-def of_projects(sight: Sight) -> Quotas:
-    """Of the projects that are seen, those among which the highest and the lowest of all of them are. Four queries."""
-    held = _holding(sight)
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What is held now: the rows of the projects that hold something, and what the projects of departments do, each by id."""
+
+    projects: Mapping[int, Row]
+    departments: Mapping[int, Decimal]
+
+
+def held(sight: Sight) -> Held:
+    """Of the projects and of the departments that are seen. One query."""
+    mine = Q(project__in=sight.projects or ()) | Q(project__department__in=sight.departments or ())
+    seen = Q() if sight.projects is None or sight.departments is None else mine
+    columns = ("project__department_id", "project_id", "project__name", "project__gpu_quota", "project__gpu_limit")
+    rows = _at_work().filter(Q(project__left_at=None), seen).order_by().values_list(*columns).annotate(Sum("gpus_allocated"))
+    projects: dict[int, Row] = {}
+    departments: dict[int, Decimal] = defaultdict(Decimal)
+    for department, pk, name, quota, limit, gpus in rows:
+        if sight.projects is None or pk in sight.projects:
+            projects[pk] = Row(pk, name, gpus, quota, limit)
+        if sight.departments is None or department in sight.departments:
+            departments[department] += gpus
+    return Held(projects, departments)
+
+
+def of_projects(sight: Sight, held: Held) -> Quotas:
+    """Of the projects that are seen, those among which the highest and the lowest of all of them are. Three queries."""
     has_quota = Q(gpu_quota__gt=0)
-    others = {row.id: row for some in _ends(sight.project_rows(), has_quota, len(held)) for row in _idle(some)}
+    ends = {row.id: row for some in _ends(sight.project_rows(), has_quota, len(held.projects)) for row in _idle(some)}
     # Something may have been given away between two queries.
-    return _sorted([*held.values(), *(row for key, row in others.items() if key not in held)])
+    return _sorted([*held.projects.values(), *(row for key, row in ends.items() if key not in held.projects)])
 
 
-def all_projects(sight: Sight) -> Sequence[Row]:
-    """Every project that is seen, the one with the highest ratio first. Two queries."""
-    held = _holding(sight)
-    found = _idle(sight.project_rows())
-    return _sorted([held.get(row.id, row) for row in found]).rows
+def all_projects(sight: Sight, held: Held) -> Sequence[Row]:
+    """Every project that is seen, the one with the highest ratio first. One query."""
+    return _sorted([held.projects.get(row.id, row) for row in _idle(sight.project_rows())]).rows
 
 
-def of_departments(sight: Sight) -> Quotas:
-    """Of the departments that are seen, those among which the highest and the lowest of all of them are. Six queries.
+def of_departments(sight: Sight, held: Held) -> Quotas:
+    """Of the departments that are seen, those among which the highest and the lowest of all of them are. Five queries.
 
     The quota is their own, or the sum of their projects'.
     """
-    rows, held = sight.department_rows(), _held_by_departments(sight)
+    rows = sight.department_rows()
     projects = Project.objects.there().filter(department=OuterRef("pk"))
     has_sum = ~Exists(projects.filter(gpu_quota=None)) & Exists(projects.filter(gpu_quota__gt=0))
     has_quota = Q(gpu_quota__gt=0) | Q(Q(gpu_quota=None), has_sum)
-    ends = {key for some in _ends(rows, has_quota, len(held)) for key in some.values_list("pk", flat=True)}
-    return _departments(rows.filter(pk__in=ends | held.keys()), held)
+    ends = {key for some in _ends(rows, has_quota, len(held.departments)) for key in some.values_list("pk", flat=True)}
+    return _departments(rows.filter(pk__in=ends | held.departments.keys()), held)
 
 
-def all_departments(sight: Sight) -> Sequence[Row]:
-    """Every department that is seen, the one with the highest ratio first. Three queries."""
-    return _departments(sight.department_rows(), _held_by_departments(sight)).rows
+def all_departments(sight: Sight, held: Held) -> Sequence[Row]:
+    """Every department that is seen, the one with the highest ratio first. Two queries."""
+    return _departments(sight.department_rows(), held).rows
 
 
 def _ends(rows: "QuerySet[AnyModel]", has_quota: Q, holding: int) -> "Sequence[QuerySet[AnyModel]]":
@@ -113,34 +135,18 @@ def _ends(rows: "QuerySet[AnyModel]", has_quota: Q, holding: int) -> "Sequence[Q
     return [order[: _ENOUGH + holding] for order in (with_quota.order_by("name"), with_quota.order_by("-name"), without.order_by("name"))]
 
 
-def _holding(sight: Sight) -> dict[int, Row]:
-    """Those of the projects that are seen that hold something now, by id. One query."""
-    # Where every project is seen, a list of them all would be made to look for a few.
-    seen = _at_work().filter(Q(project__left_at=None), Q() if sight.projects is None else Q(project__in=sight.projects))
-    columns = ("project_id", "project__name", "project__gpu_quota", "project__gpu_limit")
-    found = seen.order_by().values_list(*columns).annotate(Sum("gpus_allocated"))
-    return {pk: Row(pk, name, held, quota, limit) for pk, name, quota, limit, held in found}
-
-
 def _idle(rows: "QuerySet[Project]") -> Sequence[Row]:
     return [Row(pk, name, _ZERO, quota, limit) for pk, name, quota, limit in rows.values_list("pk", "name", "gpu_quota", "gpu_limit")]
 
 
-def _held_by_departments(sight: Sight) -> dict[int, Decimal]:
-    """What the projects of each department that is seen hold now. One query."""
-    seen = Q() if sight.departments is None else Q(project__department__in=sight.departments)
-    at_work = _at_work().filter(Q(project__left_at=None), seen)
-    return dict(at_work.order_by().values_list("project__department_id").annotate(Sum("gpus_allocated")))
-
-
-def _departments(rows: "QuerySet[Department]", held: Mapping[int, Decimal]) -> Quotas:
+def _departments(rows: "QuerySet[Department]", held: Held) -> Quotas:
     """Two queries."""
     projects = Project.objects.there().filter(department__in=rows.order_by().values("pk")).order_by().values_list("department_id")
     added = projects.annotate(quota=Sum("gpu_quota"), unlimited=Count("id", filter=Q(gpu_quota=None)))
     sums = {key: None if unlimited else quota for key, quota, unlimited in added}
     return _sorted(
         [
-            Row(pk, name, held.get(pk, _ZERO), sums.get(pk, _ZERO) if own is None else own, limit)
+            Row(pk, name, held.departments.get(pk, _ZERO), sums.get(pk, _ZERO) if own is None else own, limit)
             for pk, name, own, limit in rows.values_list("pk", "name", "gpu_quota", "gpu_limit")
         ]
     )

@@ -42,10 +42,10 @@ def overview(request: Request) -> HttpResponse:
         }
     if sight.sees_workloads:
         context |= _at_work(request, sight)
-    if sight.sees_projects:
-        context["projects"] = quotas.of_projects(sight)
-    if sight.sees_departments:
-        context["departments"] = quotas.of_departments(sight)
+    if sight.sees_projects or sight.sees_departments:
+        now = quotas.held(sight)
+        context |= {"projects": quotas.of_projects(sight, now)} if sight.sees_projects else {}
+        context |= {"departments": quotas.of_departments(sight, now)} if sight.sees_departments else {}
     return render(request, "overview/overview.html", context)
 
 
@@ -135,9 +135,9 @@ def _table(request: Request, sight: Sight, chart: str) -> Iterator[Sequence[obje
         yield ["Status", "Workloads"]
         yield from ([status.label, count] for status, count in attention.counts(sight.workload_rows()).items())
     elif (chart == "projects" and sight.sees_projects) or (chart == "departments" and sight.sees_departments):
-        rows = quotas.all_projects(sight) if chart == "projects" else quotas.all_departments(sight)
+        every = quotas.all_projects if chart == "projects" else quotas.all_departments
         yield ["Project" if chart == "projects" else "Department", "Allocated GPUs", "GPU quota", "GPU limit"]
-        yield from ([row.name, row.held, row.quota, row.limit] for row in rows)
+        yield from ([row.name, row.held, row.quota, row.limit] for row in every(sight, quotas.held(sight)))
     elif chart == "holders" and sight.sees_nodes:
         yield ["Holder", "GPUs", "Of these preemptible"]
         clusters = [each.pk for each in sight.clusters]
