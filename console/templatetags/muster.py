@@ -3,6 +3,7 @@
 import datetime
 import math
 import uuid
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from django import template
 from django.forms import BoundField, CheckboxInput, CheckboxSelectMultiple, RadioSelect, Select, Textarea
 from django.http import HttpRequest
+from django.template import Context, Node
+from django.template.base import FilterExpression, Parser, TextNode, Token
 from django.templatetags.static import static
 from django.urls import get_script_prefix, reverse
 from django.utils import timezone
@@ -29,15 +32,29 @@ _UNLIKELY = 7_310_944_186_052
 """A key that no address has in it otherwise."""
 
 
-@register.simple_tag
-def icon(name: str, css: str = "") -> SafeString:
-    """A Lucide icon of the sprite, 16 px, unseen by screen readers: the text beside it, or an aria-label, says what it means."""
-    return _drawn(name, css)
+@register.tag(name="icon")
+def icon_tag(parser: Parser, token: Token) -> Node:
+    """`{% icon name [css] %}`: see `icon`. One whose name is written out is drawn when its template is read: a table shows hundreds."""
+    given = [parser.compile_filter(each) for each in token.split_contents()[1:]]
+    if any(each.is_var or each.filters for each in given):
+        return _Icon(given)
+    return TextNode(icon(*(each.var for each in given)))
+
+
+class _Icon(Node):
+    def __init__(self, given: Sequence[FilterExpression]) -> None:
+        self._given = given
+
+    def render(self, context: Context) -> SafeString:
+        return icon(*(each.resolve(context) for each in self._given))
 
 
 @lru_cache(maxsize=1024)
-def _drawn(name: str, css: str) -> SafeString:
-    """A table shows a few icons hundreds of times; where the sprite is does not change while a process runs."""
+def icon(name: str, css: str = "") -> SafeString:
+    """A Lucide icon of the sprite, 16 px, unseen by screen readers: the text beside it, or an aria-label, says what it means.
+
+    Where the sprite is does not change while a process runs.
+    """
     return format_html(
         '<svg class="mu-icon{}" width="16" height="16" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
         f" {css}" if css else "",

@@ -67,4 +67,4 @@ def _template(context: Context, name: str) -> Template | None:
 def _rendered(shown: Template, context: Context, column: Column | None = None) -> str:
     """As `include` has it: what a template sets stays in it."""
     with context.push(column=column):
-        return shown.render(context)
+        return shown.nodelist.render(context)

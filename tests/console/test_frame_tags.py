@@ -1,14 +1,19 @@
 """The filters and tags of every template."""
 
 import datetime
+import uuid
 from decimal import Decimal
 
 import pytest
 from django import forms
 from django.template import Context, Template
 from django.test import RequestFactory
+from django.test.utils import override_script_prefix
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import escape
 
+from console.tables import Column, Listing, Table
 from console.templatetags import muster
 from workloads.states import Status
 
@@ -89,6 +94,30 @@ class Sample(forms.Form):
     name = forms.CharField(help_text="Short.")
     size = forms.ChoiceField(choices=[("s", "S")], required=False)
     loud = forms.BooleanField(required=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("project", 1), ("project", 7310944186052), ("department-edit", 12), ("environment", uuid.uuid4())]
+)
+def test_an_address_with_a_key_is_the_one_that_is_looked_up(name: str, key: int | uuid.UUID) -> None:
+    assert rendered("{% address name key %}", name=name, key=key) == reverse(name, args=[key])
+    with override_script_prefix("/console/"):
+        assert rendered("{% address name key %}", name=name, key=key) == reverse(name, args=[key])
+
+
+def test_an_icon_is_the_same_whether_its_name_is_written_out_or_handed_over() -> None:
+    assert rendered('{% icon "cpu" %}') == rendered("{% icon name %}", name="cpu") == muster.icon("cpu")
+    assert rendered('{% icon "cpu" "big" %}') == rendered("{% icon name css %}", name="cpu", css="big")
+    assert "<b>" not in rendered("{% icon name %}", name="<b>")
+
+
+@pytest.mark.parametrize("words", ['<b>&"', "plain"])
+def test_choices_and_cells_are_escaped(words: str) -> None:
+    drawn = rendered("{% options choices chosen %}", choices=[(words, words), ("two", "Two")], chosen="two")
+    assert drawn == f'<option value="{escape(words)}">{escape(words)}</option><option value="two" selected>Two</option>'
+    column = Column("name", "Name", lambda row: row, shown=lambda row: f"{row}!")
+    listing = Listing(Table("Things", (column,)), [words], (column,), "name", "", (), "", "")
+    assert f">{escape(words)}!</th>" in rendered("{% rows listing %}", listing=listing)
 
 
 def test_a_field_ties_its_label_help_and_error_to_the_control() -> None:

@@ -12,12 +12,12 @@ from clusters.kube import calls
 from clusters.kube.resources import NAMESPACES, PODGROUPS
 from projects.models import Department, Project, User
 from tests.api.calling import Caller
+from tests.at_once import at_once
 from tests.cast import Cast
 from tests.clusters.provisioning import provisioned
 from tests.conformance.api import eventually
 from tests.workloads.acting import SLEEP, Acting
 from tests.workloads.conftest import asked
-from tests.workloads.test_journal_at_once import at_once
 from tests.workloads.wizarding import Walk
 from workloads import actions, tasks
 from workloads.models import Workload

@@ -12,8 +12,8 @@ from console.errors import Clash, NotAllowed, UserError
 from projects import actions, people, personal, tokens
 from projects.models import AccessRule, AuditEntry, CustomRole, PersonalKey, User
 from tests.api.calling import Caller
+from tests.at_once import at_once
 from tests.cast import Cast, make_cast
-from tests.workloads.test_journal_at_once import at_once
 
 ROUNDS = 20
 

@@ -15,8 +15,8 @@ from projects.models import AccessRule, AuditEntry, CustomRole, User
 from projects.permissions import SYSTEM, VIEWER
 from projects.scopes import TENANT, of_project
 from tests.api.calling import Caller
+from tests.at_once import at_once
 from tests.cast import PASSWORD, Cast, make_cast
-from tests.workloads.test_journal_at_once import at_once
 
 ISSUER = "https://sso.example.com/realms/main"
 ROUNDS = 8

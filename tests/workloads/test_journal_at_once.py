@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connections
 from django.utils import timezone
 
 from console.errors import Clash
+from tests.at_once import at_once
 from tests.cast import a_spec, make_cast
 from tests.workloads.cluster_objects import Made, jobs, pods
 from tests.workloads.objects import condition
@@ -20,22 +20,6 @@ from workloads.states import STARTING, Status
 
 pytestmark = pytest.mark.django_db(transaction=True)
 EACH = 20
-
-
-def at_once(*works: Callable[[], Any]) -> None:
-    """Do these in threads that begin together; what one raises is raised here."""
-    together = threading.Barrier(len(works))
-
-    def run(work: Callable[[], Any]) -> None:
-        together.wait()
-        try:
-            work()
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(len(works)) as pool:
-        for each in [pool.submit(run, work) for work in works]:
-            each.result()
 
 
 def repeatedly(work: Callable[[int], Any]) -> Callable[[], None]:

@@ -13,9 +13,9 @@ from django.utils import timezone
 from clusters.models import Cluster
 from console.errors import Clash
 from projects.models import AuditEntry, Project
+from tests.at_once import at_once
 from tests.cast import Cast, a_spec, make_cast
 from tests.workloads.acting import SLEEP, Acting
-from tests.workloads.test_journal_at_once import at_once
 from workloads import actions, journal, limits, tasks
 from workloads.models import Desired, Event, Sample, Workload
 from workloads.specs import Environment, Setup

@@ -15,7 +15,7 @@ from clusters.kube.resources import PODS
 from tests.cast import Cast, make_cast
 from tests.cluster import LocalKube
 from tests.workloads import pods
-from tests.workloads.test_log_views import a_log, numbered
+from tests.workloads.log_rows import a_log, numbered
 from workloads import logbook
 from workloads.logbook import keeping, places
 from workloads.logbook.collecting import Collector

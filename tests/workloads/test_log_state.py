@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from tests.cast import Cast
 from tests.workloads import pods
-from tests.workloads.test_log_views import HOSTILE, a_log, numbered, window
+from tests.workloads.log_rows import HOSTILE, a_log, numbered, window
 from workloads.models import Event, Log, Pod, Workload
 
 SENT = {"metadata": {"name": "train1"}}

@@ -9,7 +9,7 @@ from django.core.files.storage import storages
 from projects.models import User
 from tests.cast import Cast
 from tests.workloads import pods
-from tests.workloads.test_log_views import a_log, numbered, texts, window
+from tests.workloads.log_rows import a_log, numbered, texts, window
 from workloads import logbook
 from workloads.logbook import places, storing, windows
 from workloads.logbook.reading import opened

@@ -15,7 +15,7 @@ from django.urls import reverse
 from projects.models import User
 from tests.cast import make_cast
 from tests.workloads import pods
-from tests.workloads.test_log_views import START, a_log, numbered
+from tests.workloads.log_rows import START, a_log, numbered
 from workloads import logbook
 from workloads.logbook import live, places, stamps
 from workloads.logbook.writing import Writer

@@ -3,8 +3,10 @@
 import csv
 import re
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -13,7 +15,6 @@ from django.utils import timezone
 from projects.models import User
 from tests.cast import PASSWORD, Cast
 from tests.workloads.table_rows import a_workload
-from tests.workloads.test_log_views import body
 from workloads import limits
 from workloads.models import Event, Workload
 from workloads.views import rendering
@@ -53,6 +54,13 @@ def told_by_rest(user: User, workload: Workload) -> tuple[int, int]:
     (listed,) = client.get("/api/v1/workloads", headers=headers).json()["workloads"]
     one = client.get(f"/api/v1/workloads/{workload.pk}", headers=headers).json()
     return listed["totalRunningTimeSeconds"], one["totalRunningTimeSeconds"]
+
+
+def body(answer: Any) -> bytes:
+    async def all_of_it() -> bytes:
+        return b"".join([piece async for piece in answer.streaming_content])
+
+    return async_to_sync(all_of_it)()
 
 
 def test_what_runs_again_counts_on_from_when_it_went_on(cast: Cast, alice: Client) -> None:

@@ -210,7 +210,7 @@ def test_a_page_takes_as_many_queries_with_fifty_rows_as_with_five(cast: Cast, s
         assert "OFFSET" not in sql
         assert '"workloads_workload"."spec"' not in sql
     # Three of them say why a viewer cannot launch, and who can help.
-    assert counts == [13, 13]
+    assert counts == [12, 12]
 
 
 def test_a_row_is_made_once_for_each_change_and_for_all_viewers(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
