@@ -141,6 +141,7 @@ SHOTS = (
     Shot("cluster-new", "/clusters/new"),
     Shot("node", "/clusters/{cluster}/nodes/gpu-node-0"),
     Shot("users", "/users"),
+    Shot("user-keys", "/users/{keyed}/keys"),
     Shot("access-rules", "/access-rules"),
     Shot("roles", "/roles"),
     Shot("service-accounts", "/service-accounts"),
