@@ -42,7 +42,7 @@ class Column:
     is_extra: bool = False
     """Shown only to who chose it."""
     related: tuple[str, ...] = ()
-    """What `prefetch_related` has to fetch for it, where it is shown."""
+    """What `prefetch_related` has to fetch for it, where it is shown, and for CSV."""
     shown: Callable[[Any], str] | None = None
     """What is one filter or tag of a row, and no template then: a table shows it fifty times."""
 

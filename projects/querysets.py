@@ -99,7 +99,7 @@ class ScopedQuerySet(models.QuerySet[Any]):
         )
 
     def with_scope(self) -> Self:
-        """With what their scopes are called, and with nothing else of them: a table has three beside each row."""
+        """With what their scopes are called, and little else of them: a table has three beside each row."""
         paths = [level.value for level in Level if level is not Level.TENANT]
         return self.select_related(*paths).defer(*beside_names(self.model, *paths))
 

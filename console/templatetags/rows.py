@@ -65,6 +65,6 @@ def _template(context: Context, name: str) -> Template | None:
 
 
 def _rendered(shown: Template, context: Context, column: Column | None = None) -> str:
-    """As `include` has it: what a template sets stays in it."""
+    """As `include` has it: what a template sets stays in it. It is drawn as a part of the page: no `cycle` or `block` stands in it."""
     with context.push(column=column):
         return shown.nodelist.render(context)

@@ -72,7 +72,7 @@ class AccessRule(Scoped):
         ordering = ["created_at", "id"]
         indexes = [
             models.Index(fields=["created_at", "id"], name="access_rule_in_time_order"),
-            # Most are for no group: an index with them in it looks to SQLite as if each group had thousands, and it reads all rules.
+            # Most are for no group: by an index with those in it SQLite takes each group to have thousands, and would read all rules.
             models.Index(fields=["group"], condition=models.Q(group__isnull=False), name="access_rule_of_group"),
         ]
         constraints = [

@@ -162,9 +162,10 @@ def projects(request: Request) -> HttpResponse:
 
 def _prepare(rows: Sequence[Any], user: User) -> None:
     """Put on each the roles of the user there, and how many people have one, for who may view that; "" for others."""
-    own: dict[Scope, list[str]] = defaultdict(list)
-    for grant in user.rights.grants:
-        own[grant.scope].append(grant.role)
+    own: dict[Scope, set[str]] = defaultdict(set)
+    # Of the first administrator rights tell no rules, for they need none.
+    for grant in AccessRule.objects.grants(user) if user.is_superuser else user.rights.grants:
+        own[grant.scope].add(grant.role)
     for row in rows:
-        row.own_roles = sorted(set(own.get(of_project(row), ())))
+        row.own_roles = sorted(own[of_project(row)])
         row.people = (row.people_count or 0) if access.may(user, Verb.VIEW, Entity.ACCESS_RULES, of_project(row)) else ""

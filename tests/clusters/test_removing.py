@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from clusters import actions, connections, tasks
 from clusters.models import Cluster, Node
@@ -157,6 +158,21 @@ def test_everybody_concerned_reads_of_it_on_every_page(client: Client, cast: Cas
     actions.disable(cast.cluster)
     client.force_login(cast.vera)
     assert "was disabled by an administrator" in said(client.get("/workloads"))
+
+
+@pytest.mark.parametrize("many", [1, 30])
+def test_disabled_clusters_without_a_project_are_not_told_of_and_cost_one_query(
+    alice: Client, cast: Cast, many: int, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    actions.disable(cast.cluster)
+    Cluster.objects.bulk_create(
+        Cluster(name=f"a-{number}", server=f"https://127.0.0.1:{number + 2}", kubeconfig=NOWHERE, is_enabled=False)
+        for number in range(many)
+    )
+    alice.get("/clusters")
+    with django_assert_num_queries(5):
+        text = said(alice.get("/clusters"))
+    assert text.count("was disabled by an administrator") == 1
 
 
 def test_nothing_is_launched_on_a_disabled_cluster(cast: Cast) -> None:

@@ -11,7 +11,7 @@ from benchmarks.list_rows import fill
 
 QUERIES: dict[str, tuple[int | None, int | None]] = {
     **{"workloads": (8, 10), "environments": (7, 9), "compute resources": (7, 9), "data sources": (7, 9), "credentials": (8, 12)},
-    **{"templates": (5, 7), "policies": (5, 9), "projects": (8, 11), "departments": (5, 7), "node pools": (8, 12)},
+    **{"templates": (5, 7), "policies": (5, 9), "projects": (9, 11), "departments": (5, 7), "node pools": (8, 12)},
     **{"users": (7, None), "access rules": (6, None), "roles": (6, 5), "service accounts": (6, None), "audit": (6, None)},
 }
 """Of an administrator and of a member of some projects; None for who may not see the table."""

@@ -4,6 +4,7 @@ import csv
 import re
 
 import pytest
+from django.contrib.auth.models import Group
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -55,6 +56,22 @@ def test_how_many_have_a_role_is_for_who_may_see_access_rules(client: Client, ca
         told[user] = {row["Project"]: row["People"] for row in rows}["team-a"]
     assert int(told[cast.alice]) == AccessRule.objects.filter(project=cast.team_a, user__is_service=False).count()
     assert told[cast.vera] == ""
+
+
+def test_ones_own_roles_are_told_whoever_one_is(client: Client, cast: Cast) -> None:
+    """By rules of one's own, by those of a group, by the table and custom, also of the first administrator, who needs none."""
+    custom = CustomRole.objects.create(name="Curator", permissions=["projects:view"])
+    group = Group.objects.create(name="leads")
+    cast.vera.groups.add(group)
+    AccessRule.objects.create(user=cast.alice, project=cast.team_a, role=L2)
+    AccessRule.objects.create(group=group, project=cast.team_a, custom_role=custom)
+    told = {}
+    for user in (cast.alice, cast.vera):
+        client.force_login(user)
+        rows = csv.DictReader(client.get("/projects?format=csv").content.decode().splitlines())
+        told[user] = {row["Project"]: row["Your role"] for row in rows}
+    assert told[cast.alice] == {"team-a": "L2 researcher", "team-b": "From above"}
+    assert told[cast.vera] == {"team-a": "Curator, Viewer"}
 
 
 @pytest.mark.parametrize("path", ["", *POSTS])

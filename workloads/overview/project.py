@@ -23,7 +23,6 @@ CHART = "overview/_project_chart.html"
 STYLES = ("vendor/uplot-1.6.32/uPlot.min.css", "css/charts.css")
 SCRIPTS = ("vendor/uplot-1.6.32/uPlot.iife.min.js", "js/charts.js")
 GIB = Decimal(1 << 30)
-_ZERO = Decimal(0)
 
 
 def now(project: Project, user: User) -> dict[str, Any]:
@@ -67,7 +66,7 @@ def _holders(project: Project, user: User) -> Holders:
 
 
 def _gpus(project: Project) -> Bar:
-    held = quotas.held_by([project.pk]).get(project.pk, _ZERO)
+    held = quotas.held_by(project)
     return bar(held, project.gpu_quota, project.gpu_limit)
 
 

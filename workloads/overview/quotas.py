@@ -60,10 +60,9 @@ class Quotas:
         return compared[SHOWN:][-SHOWN:] if len(self.rows) > 2 * SHOWN else ()
 
 
-def held_by(projects: Sequence[int] | None = None) -> dict[int, Decimal]:
-    """GPUs that the workloads of each project hold now. One query."""
-    rows = _at_work() if projects is None else _at_work().filter(project__in=projects)
-    return dict(rows.order_by().values_list("project_id").annotate(Sum("gpus_allocated")))
+def held_by(project: Project) -> Decimal:
+    """GPUs that the workloads of a project hold now. One query."""
+    return _at_work().filter(project=project).aggregate(gpus=Sum("gpus_allocated"))["gpus"] or _ZERO
 
 
 def _at_work() -> "QuerySet[Workload]":
@@ -128,7 +127,8 @@ def all_departments(sight: Sight, held: Held) -> Sequence[Row]:
 def _ends(rows: "QuerySet[AnyModel]", has_quota: Q, holding: int) -> "Sequence[QuerySet[AnyModel]]":
     """Of rows of which so many hold something, those others among which the highest and the lowest are.
 
-    Each of the others is at nothing of its quota, or has none: only the first and the last of them by name can be shown.
+    Each of the others is at nothing of its quota, or has none: only the first and the last of them by name, as the database orders
+    names, can be shown.
     """
     with_quota, without = rows.filter(has_quota), rows.exclude(has_quota)
     # Those that hold something may come first: so many more are looked at.

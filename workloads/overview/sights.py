@@ -16,7 +16,7 @@ from workloads.queries import in_projects
 MOST_CLUSTERS = 200
 
 Ids = frozenset[int] | None
-"""Ids of projects; None means every one."""
+"""None means every one."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Sight:
 
     @cached_property
     def departments(self) -> Ids:
-        """The departments whose quotas are told of; None means every one."""
+        """The departments whose quotas are told of."""
         where = self.user.rights.where(view(Entity.DEPARTMENTS))
         return None if where.tenant else where.departments
 
@@ -77,8 +77,8 @@ class Sight:
         return found if self.projects is None else found.filter(pk__in=self.projects)
 
     def department_rows(self) -> "QuerySet[Department]":
-        found: QuerySet[Department] = Department.objects.visible_to(self.user)
-        return found
+        found: QuerySet[Department] = Department.objects.there()
+        return found if self.departments is None else found.filter(pk__in=self.departments)
 
     def _both(self, entity: Entity) -> Ids:
         overview, others = self.user.rights.projects(view(Entity.OVERVIEW)), self.user.rights.projects(view(entity))
