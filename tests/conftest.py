@@ -1,5 +1,6 @@
 """What every test of the project shares: the markers, the cast, and an embedded cluster. Other fixtures live beside their tests."""
 
+import os
 import secrets
 from collections.abc import Iterator
 
@@ -14,6 +15,13 @@ from tests.cluster import LocalKube
 
 FIRST = ("tests/console/test_permission_matrix.py", "tests/browser/", "tests/console/test_permission_matrix_api.py", "tests/faults/")
 """What takes longest comes first, so that no worker is left alone with it at the end; and what shares a browser stays together."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors to use: whoever waits for a browser, a server or a clock leaves its own to the others."""
+    usable = getattr(os, "sched_getaffinity", None)
+    return (len(usable(0)) if usable else os.cpu_count() or 1) + 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
