@@ -51,7 +51,7 @@ VISITS: dict[str, list[str]] = {
     "second-factor-codes": ["/account/second-factor/codes"],
     "settings": ["/settings"],
     "users": ["/users", "/users?q=nobody-has-this-name"],
-    "access-rules": ["/access-rules", "/access-rules?type=group"],
+    "access-rules": ["/access-rules", "/access-rules?type=group", "/access-rules?q=nothing-has-this-name"],
     "access-rule-new": ["/access-rules/new"],
     "roles": ["/roles", "/roles?q=nothing-has-this-name"],
     "role-new": ["/roles/new", "/roles/new?copy=viewer"],

@@ -1,38 +1,8 @@
-"""Every page of the organisation, looked at by axe in both themes, at all our widths."""
+"""Menus, dialogs, errors and empty places of the organisation, looked at by axe; its pages are in `test_every_page`."""
 
-import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import SignIn, Site, axe, fits
-
-PAGES = [
-    "/projects",
-    "/projects/new",
-    "/projects/{team_a}",
-    "/projects/{team_a}/edit",
-    "/clusters",
-    "/clusters/{cluster}",
-    "/users",
-    "/users?q=nobody-has-this-name",
-    "/users/new",
-    "/account",
-    "/help/single-trust",
-    "/nowhere",
-]
-
-
-@pytest.mark.parametrize("at", PAGES)
-def test_a_page_is_accessible_and_fits(sign_in: SignIn, site: Site, at: str) -> None:
-    page = sign_in("alice", "/projects")
-    page.goto(at.format(team_a=site.team_a, cluster=site.cluster))
-    fits(page)
-    axe(page)
-
-
-def test_the_sign_in_page_is_accessible_and_fits(page: Page) -> None:
-    page.goto("/sign-in")
-    fits(page)
-    axe(page)
+from tests.browser.conftest import SignIn, Site, axe
 
 
 def test_open_menus_and_dialogs_are_accessible(sign_in: SignIn, site: Site) -> None:
