@@ -15,6 +15,9 @@ KEPT_TEXT = 64 * 1024
 
 _KEPT_ENTRIES = 64
 _KEPT_DEPTH = 8
+_USUAL_DEPTH = 4
+_DEEP = frozenset({"affinity", "elasticPolicy", "schedulingConditions"})
+"""What is deeper in many a sound object. A level more doubles the type that msgspec makes of a field, at every start of a process."""
 _KEPT_NUMBER = 1 << 53
 _KEPT_OWNERS = 8
 _KEPT_REPLICAS = 16
@@ -138,24 +141,24 @@ def _dict(item: Any, most: int) -> Any:
 _new_type: Any = typing.NewType
 
 
-def _kept_type() -> Any:
-    """What `_Room.kept` leaves as it is, as a type."""
+def _kept_type(depth: int) -> Any:
+    """What `_Room.kept` leaves as it is, as a type, down to this depth."""
     whole = Annotated[int, msgspec.Meta(gt=-_KEPT_NUMBER, lt=_KEPT_NUMBER)]
     broken = Annotated[float, msgspec.Meta(gt=-_KEPT_NUMBER, lt=_KEPT_NUMBER)]
     leaf: Any = None | bool | _NAME | whole | broken
     kept = leaf
-    for _ in range(_KEPT_DEPTH):
+    for _ in range(depth):
         # Under a name of its own a type is hashed by that. Without one the whole of it is hashed wherever it stands, which doubles a level.
         kept = _new_type("_Kept", leaf | _dict(kept, _KEPT_ENTRIES) | _list(kept, _KEPT_ENTRIES))
     return kept
 
 
-_KEPT = _kept_type()
+_KEPT, _KEPT_DEEP = _kept_type(_USUAL_DEPTH), _kept_type(_KEPT_DEPTH)
 
 
 def _struct(name: str, kept: Iterable[str], **more: Any) -> Any:
     """A struct of these entries, each as `_Room.kept` takes it, and of others of a type that is given; all may lack."""
-    kinds = dict.fromkeys(kept, _KEPT) | more
+    kinds = {each: _KEPT_DEEP if each in _DEEP else _KEPT for each in kept} | more
     fields = [(f"at_{number}", each | msgspec.UnsetType, msgspec.UNSET) for number, each in enumerate(kinds.values())]
     names = {f"at_{number}": name for number, name in enumerate(kinds)}
     return msgspec.defstruct(name, fields, rename=names, gc=False)
