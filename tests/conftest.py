@@ -1,5 +1,6 @@
 """What every test of the project shares: the markers, the cast, and an embedded cluster. Other fixtures live beside their tests."""
 
+import gc
 import os
 import secrets
 from collections.abc import Iterator
@@ -33,6 +34,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if not _uses_database(item)])
         items[:] = [item for item in items if _uses_database(item)]
     items.sort(key=_turn)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What has been loaded stays: a collection of garbage that looks through thousands of tests each time takes long."""
+    gc.collect()
+    gc.freeze()
 
 
 def _turn(item: pytest.Item) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.cast import PASSWORD
 from tests.console_server import WebServer
@@ -95,18 +95,32 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @contextlib.contextmanager
-def a_page(browser: Browser, url: str, forgiven: tuple[str, ...] = ANSWERED) -> Iterator[Page]:
-    """A page of a fresh browser. What its console calls an error, a refusal by the CSP among them, fails the test; `forgiven` does not."""
+def a_context(browser: Browser, url: str) -> Iterator[BrowserContext]:
+    """A fresh browser, as far as a site can tell: no cookies, nothing kept."""
     context = browser.new_context(base_url=url, viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     context.set_default_timeout(LIMIT)
+    yield context
+    context.close()
+
+
+@contextlib.contextmanager
+def a_tab(context: BrowserContext, forgiven: tuple[str, ...] = ANSWERED) -> Iterator[Page]:
+    """A page. What its console calls an error, a refusal by the CSP among them, fails the test; `forgiven` does not."""
     opened = context.new_page()
     wrong: list[str] = []
     opened.on("console", lambda message: wrong.append(f"{message.text} ({message.location})") if _is_wrong(message, forgiven) else None)
     opened.on("pageerror", lambda error: wrong.append(str(error)))
     yield opened
-    context.close()
+    opened.close()
     assert wrong == [], "the browser's console has errors"
+
+
+@contextlib.contextmanager
+def a_page(browser: Browser, url: str, forgiven: tuple[str, ...] = ANSWERED) -> Iterator[Page]:
+    """The page of a fresh browser, watched as `a_tab` watches it."""
+    with a_context(browser, url) as context, a_tab(context, forgiven) as opened:
+        yield opened
 
 
 @pytest.fixture

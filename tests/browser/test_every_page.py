@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from environments.models import Credential, DataSource
-from tests.browser.conftest import SignIn, Site, a_site, axe, fits
+from tests.browser.conftest import SignIn, Site, a_context, a_site, a_tab, axe, fits
 from tests.console.test_every_address import EVERY
 
 LIVELY = """
@@ -160,6 +160,19 @@ def sessions() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
+def context(browser: Browser, site: Site) -> Iterator[BrowserContext]:
+    """One for all visits: after the first it has the styles and the scripts."""
+    with a_context(browser, site.url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    with a_tab(context) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
 def seeded(site: Site) -> dict[str, str]:
     """The ids of what `lively` put there, by name."""
     ids: dict[str, str] = json.loads(site.server.python(LIVELY))
@@ -174,6 +187,7 @@ def test_every_address_is_visited_or_has_its_reason_not_to_be() -> None:
 @pytest.mark.parametrize("at", [path for paths in VISITS.values() for path in paths] + OTHERS)
 def test_a_page_is_accessible_and_fits(sign_in: SignIn, page: Page, seeded: dict[str, str], at: str) -> None:
     if at == "/sign-in":
+        page.context.clear_cookies()
         page.goto(at)
     else:
         sign_in("alice", at=at.format(**seeded))
