@@ -23,12 +23,17 @@ def put_into(data: Path) -> None:
         (data / NAME).write_bytes(_migrated())
 
 
+def run(data: Path, *arguments: str) -> None:
+    """Run Python with these arguments and this data directory, on the database in it. Fails with what it said."""
+    inherited = {name: value for name, value in os.environ.items() if name != "MUSTER_DATABASE_URL"}
+    environment = inherited | {"MUSTER_DATA_DIR": str(data), "DJANGO_SETTINGS_MODULE": "console.settings"}
+    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+
+
 @cache
 def _migrated() -> bytes:
-    inherited = {name: value for name, value in os.environ.items() if name != "MUSTER_DATABASE_URL"}
     with tempfile.TemporaryDirectory(prefix="muster-migrated-") as place:
-        command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
-        done = subprocess.run(command, cwd=ROOT, env=inherited | {"MUSTER_DATA_DIR": place}, capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+        run(Path(place), "manage.py", "migrate", "--verbosity", "0")
         assert not (Path(place) / f"{NAME}-wal").exists(), "the database is not whole without its journal"
         return (Path(place) / NAME).read_bytes()
