@@ -9,6 +9,9 @@
   const confirm = document.getElementById("confirm");
   const openers = new Map();
 
+  // What was asked of may have been drawn anew meanwhile: its successor has the same id.
+  const standing = (element) => (element?.isConnected ? element : element?.id ? document.getElementById(element.id) : null);
+
   const heading = (box) => box.querySelector("[autofocus]") || box.querySelector(".mu-dialog__title, h2, h1");
 
   const opened = (box, opener) => {
@@ -47,9 +50,7 @@
     const toasts = box.querySelector(":scope > #toasts");
     if (toasts) document.body.append(toasts);
     box.firstElementChild.id.endsWith("-body") && box.firstElementChild.replaceChildren();
-    // The row that was asked may have been drawn anew: its successor has the same id.
-    const back = opener?.isConnected ? opener : opener?.id ? document.getElementById(opener.id) : null;
-    back?.focus();
+    standing(opener)?.focus();
     box.dispatchEvent(new CustomEvent("muster:closed", { bubbles: true }));
   };
 
@@ -96,14 +97,15 @@
     document.getElementById("confirm-no").focus();
   }, true);
   confirm.addEventListener("close", () => {
-    const back = asking && focusable(asking);
+    const button = standing(asking);
     asking = null;
-    back?.focus();
+    if (button) standing(focusable(button))?.focus();
   });
   document.getElementById("confirm-no").addEventListener("click", () => confirm.close());
   document.getElementById("confirm-yes").addEventListener("click", () => {
-    const button = asking;
+    const button = standing(asking);
     confirm.close();
+    if (!button) return window.muster?.toast("This has changed meanwhile, and nothing was done. Please look again.", "warning");
     button.dataset.confirmed = "1";
     button.click();
     delete button.dataset.confirmed;

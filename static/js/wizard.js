@@ -101,6 +101,18 @@
     if (event.key === "Enter" && event.target.matches("[data-find-cards]")) event.preventDefault();
   });
 
+  // ---- Templates of another project ----
+  // What is chosen while they are on their way stays chosen, where it is among them.
+  let chosen = "";
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.target.id === "template-choice") chosen = event.detail.target.querySelector("input:checked")?.id ?? "";
+  });
+  document.addEventListener("htmx:afterSwap", () => {
+    const card = chosen && document.getElementById(chosen);
+    if (card) card.checked = true;
+    chosen = "";
+  });
+
   // ---- Projects of the chosen cluster, and what it runs ----
   const projects = () => {
     const cluster = document.getElementById("id_cluster");

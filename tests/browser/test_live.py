@@ -196,6 +196,17 @@ def test_the_details_change_by_themselves(page: Page, program: Program) -> None:
     assert same_page(page)
 
 
+def test_a_question_is_answered_though_the_details_change_meanwhile(page: Page, program: Program) -> None:
+    workload = program.submit("asked-twice", command="sleep 600")
+    page.goto(f"/workloads/{workload}")
+    page.locator("#act-delete").click()
+    page.locator("#act-delete").evaluate("button => { button.dataset.old = ''; }")
+    page.evaluate("id => htmx.trigger(document.querySelector(`[data-refresh='${id}']`), 'muster:changed')", workload)
+    expect(page.locator("#act-delete:not([data-old])")).to_be_attached()
+    page.get_by_role("alertdialog", name="Delete asked-twice?").get_by_role("button", name="Delete").click()
+    expect(page.locator(".wl-title .mu-status")).to_contain_text("Delet")
+
+
 def test_a_refresh_of_the_wizard_keeps_everything_typed(page: Page) -> None:
     page.goto("/workloads/new")
     page.get_by_role("radio", name="Distributed", exact=True).check()

@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import SignIn, axe, fits
 
@@ -47,6 +47,8 @@ def bob_saves_one(page: Page) -> None:
 
 def alice_starts_from_it(page: Page) -> None:
     page.goto("/workloads/new")
+    late: list[Route] = []
+    page.route(re.compile("/workloads/new/[^/]+/templates"), lambda route: late.append(route))
     page.get_by_label("Project").select_option("team-a")
     expect(page.get_by_role("radio", name="Start from scratch")).to_be_checked()
     card = page.get_by_role("radio", name="team-training")
@@ -54,6 +56,12 @@ def alice_starts_from_it(page: Page) -> None:
     for choice in ("Distributed", "PyTorch"):
         page.get_by_role("radio", name=choice, exact=True).check()
     card.check()
+    # The templates of the project come after one of them was chosen.
+    page.locator("#template-choice").evaluate("choice => { choice.dataset.old = ''; }")
+    [asked] = late
+    asked.continue_()
+    expect(page.locator("#template-choice:not([data-old])")).to_be_attached()
+    expect(card).to_be_checked()
     axe(page)
     page.get_by_label(re.compile("^Name")).fill("train1")
     press(page, "CONTINUE")

@@ -233,7 +233,8 @@ class History:
         name = f"pg-{job['metadata']['name']}-{job['metadata']['uid']}"
         body = {"apiVersion": PODGROUPS.api_version, "kind": "PodGroup", "metadata": {"name": name}, "spec": {"minMember": 2}}
         body["metadata"] |= {"ownerReferences": [operating.owned_by(job)]}  # type: ignore[operator]
-        with contextlib.suppress(Rejected):
+        # The cluster collects it at once where its job has just been deleted.
+        with contextlib.suppress(Gone, Rejected):
             calls.apply(self.direct, PODGROUPS, name, body, namespace=self.namespace, force=True)
             why = {"type": "UnschedulableOnNodePool", "status": "True", "reason": "Unschedulable", "message": f"full {b}"}
             status = {"status": {"schedulingConditions": [why] if b % 2 else []}}
