@@ -82,6 +82,8 @@ def alice_starts_from_it(page: Page) -> None:
     expect(page.get_by_text("4 pods", exact=True)).to_be_visible()
     expect(page.get_by_text("team-training (template, version 1)")).to_be_visible()
     press(page, "CREATE TRAINING")
+    # Before its scripts are there, the link leads to the page of the workload, and opens no drawer.
+    page.wait_for_url(re.compile(r"/workloads(\?|$)"))
     page.get_by_role("link", name="train1", exact=True).click()
     page.locator("#drawer").get_by_role("link", name="Details", exact=True).click()
     made = page.locator("#made-from")
