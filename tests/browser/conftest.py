@@ -200,8 +200,14 @@ def look(page: Page, dark: bool) -> None:
     page.evaluate("dark => document.documentElement.classList.toggle('pf-v6-theme-dark', dark)", dark)
 
 
+def _dressed(page: Page) -> None:
+    """Waits for the style sheets: what a click led to can be read, and is found, before they are there."""
+    page.wait_for_load_state("load")
+
+
 def axe(page: Page) -> None:
     """Asserts that nothing on the page offends WCAG 2.2 AA, as far as axe can see, in light and in dark."""
+    _dressed(page)
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text())
     for dark in (False, True):
@@ -215,6 +221,7 @@ def axe(page: Page) -> None:
 
 def fits(page: Page) -> None:
     """Asserts that the page as a whole does not scroll sideways at any of our widths; leaves the last one."""
+    _dressed(page)
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
