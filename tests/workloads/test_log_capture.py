@@ -1,10 +1,12 @@
 """Capturing from a real cluster: no line is lost or doubled, whatever happens to the server, the collector or the container."""
 
+import contextlib
 import re
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,11 @@ import pytest
 from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.errors import Gone
+from clusters.kube.pace import Pace
 from clusters.kube.resources import PODS
 from tests.cluster import LocalKube
+from tests.clusters.kube.faults import Request
+from tests.faults.proxy import Mishap, Passage, Proxy, passes
 from tests.workloads import pods
 from workloads.logbook.capture import Capture, End, Outcome, Target
 from workloads.logbook.sights import Sight, sight_of
@@ -131,6 +136,56 @@ def test_a_pod_that_is_deleted_while_it_is_read_leaves_none(client: Client, tmp_
         turn.join(30)
     assert finish(reading, client) == Outcome(End.COMPLETE)
     assert (texts(reading), reading.progress.gaps) == (lines(2), [])
+
+
+@contextlib.contextmanager
+def seen_late(client: Client, meanwhile: Callable[[], object]) -> Iterator[Client]:
+    """A client that, once a log has begun to come, looks at its pod only after `meanwhile` has happened, once."""
+    begun, happened = threading.Event(), threading.Event()
+
+    def choose(request: Request) -> Mishap:
+        if request.path.endswith("/log"):
+            begun.set()
+        elif begun.is_set() and not happened.is_set():
+            return late
+        return passes
+
+    def late(passage: Passage) -> None:
+        happened.set()
+        meanwhile()
+        passage.pass_on()
+
+    with Proxy(client.access) as proxy, Client(proxy.access, pace=Pace(1000)) as through:
+        proxy.choose = choose
+        yield through
+
+
+def removed(client: Client) -> None:
+    calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace=0)
+    pods.eventually(lambda: gone(client))
+
+
+def test_a_pod_that_an_operator_removes_as_its_log_begins_keeps_what_came(client: Client, tmp_path: Path) -> None:
+    pod = pods.start(client, pods.shell("echo line 0; sleep 60"))
+    pods.eventually(lambda: pods.read(client)["status"]["phase"] == "Running")
+    reading = capture(pod, tmp_path)
+    with seen_late(client, lambda: removed(client)) as through:
+        assert finish(reading, through) == Outcome(End.COMPLETE)
+    assert (texts(reading), reading.progress.gaps) == (lines(1), [])
+
+
+def test_a_pod_that_is_replaced_as_its_log_begins_is_not_taken_for_the_new_one(client: Client, tmp_path: Path) -> None:
+    pod = pods.start(client, pods.shell("echo line 0; sleep 60"))
+    pods.eventually(lambda: pods.read(client)["status"]["phase"] == "Running")
+    reading = capture(pod, tmp_path)
+
+    def replaced() -> None:
+        removed(client)
+        pods.start(client, pods.shell("echo other; sleep 60"))
+
+    with seen_late(client, replaced) as through:
+        assert finish(reading, through) == Outcome(End.LOST, "The pod was gone before its log was read.")
+    assert texts(reading) == []
 
 
 def gone(client: Client) -> bool:

@@ -143,34 +143,33 @@ class Capture:
 
     def _read_all(self, client: Client, writer: Writer) -> Outcome:
         self._tell(writer)
+        # What the pod's row said may be old: whose log comes is known only of a pod that was there just before it was asked for.
+        sight = self._look(client)
         while True:
-            known = self._sight
-            if known is Sight.GONE:
+            self._sight = known = sight
+            if known in (Sight.GONE, Sight.REPLACED):
                 return self.gone()
             if known is Sight.OVER:
                 return self._over()
+            if known is Sight.NOT_STARTED:
+                return Outcome(End.AGAIN, "", 2 * SOON)
             try:
-                if known is Sight.NOT_STARTED:
-                    self._sight = self._look(client)
-                    if self._sight is known:
-                        return Outcome(End.AGAIN, "", 2 * SOON)
-                    continue
                 if not self._read(client, writer, known):
                     return Outcome(End.COMPLETE)
                 self._read_clean = True
                 # An end that came when the run had ended is the end; before that, the server may just have gone away.
                 if known in (Sight.ENDED, Sight.PREVIOUS):
                     return Outcome(End.COMPLETE)
-                self._sight = self._look(client)
+                sight = self._look(client)
             except _NotOurs as other:
-                self._sight = other.sight
+                sight = other.sight
             except Gone:
                 return self.gone()
             except NotYet:
                 return Outcome(End.AGAIN, "", SOON)
             except Rejected as refusal:
                 return self._refused(client, refusal)
-            if self._sight in (Sight.RUNNING, Sight.NOT_STARTED):
+            if sight in (Sight.RUNNING, Sight.NOT_STARTED):
                 return Outcome(End.AGAIN, "", SOON)
 
     def _read(self, client: Client, writer: Writer, known: Sight) -> bool:
@@ -225,9 +224,12 @@ class Capture:
         return True
 
     def _sure(self, client: Client, known: Sight) -> None:
-        """The answer has begun: it is of this run if the run was the newest before it and still is, or the one before, likewise."""
+        """The answer has begun: it is of this run if the run was the newest before it and still is, or the one before, likewise.
+
+        So is that of a pod that was there just before, and whose name nobody has now: operators remove the last pods of a job as they end.
+        """
         sight = self._look(client)
-        if sight is known or (known is Sight.RUNNING and sight is Sight.ENDED):
+        if sight in (known, Sight.GONE) or (known is Sight.RUNNING and sight is Sight.ENDED):
             return
         raise _NotOurs(sight)
 
@@ -241,7 +243,7 @@ class Capture:
 
     def _refused(self, client: Client, refusal: Rejected) -> Outcome:
         self._sight = self._look(client)
-        if self._sight is Sight.GONE:
+        if self._sight in (Sight.GONE, Sight.REPLACED):
             return self.gone()
         if self._sight is Sight.OVER or (self._sight is Sight.PREVIOUS and refusal.status == 400):
             return self._over()

@@ -19,7 +19,9 @@ class Sight(Enum):
     OVER = "over"
     """More than one has followed it: its log is gone."""
     GONE = "gone"
-    """The pod is not there any more, or is another one of the same name."""
+    """The pod is not there any more."""
+    REPLACED = "replaced"
+    """Another pod has its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ def runs(pod: Object) -> Iterator[Run]:
 def sight_of(pod: Object, uid: str, container: str, run: int) -> Sight:
     """Where this run stands by the pod as it is now."""
     if part(pod, "metadata").get("uid") != uid:
-        return Sight.GONE
+        return Sight.REPLACED
     for field in ("initContainerStatuses", "containerStatuses"):
         for status in listed(pod, "status", field):
             if status.get("name") == container:
