@@ -90,19 +90,21 @@
       const sums = stacked(this.lines, this.data.at.length);
       const surface = colour("--mu-surface");
       const one = this.lines.length === 1;
+      // A line needs two points; one that stands alone is drawn as a dot.
+      const points = { show: this.data.running.filter((point) => point !== null).length === 1 };
       const areas = this.lines.map((line, at) => {
         const ink = colour(line.ink);
-        return { at, label: line.name, fill: one ? `${ink}40` : ink, stroke: one ? ink : surface, width: one ? 2 : 1, points: { show: false } };
+        return { at, label: line.name, fill: one ? `${ink}40` : ink, stroke: one ? ink : surface, width: one ? 2 : 1, points };
       }).reverse();
       const more = [];
       const data = [this.data.at, ...areas.map((area) => sums[area.at])];
       if (this.data.quota.some((point) => point !== null)) {
         data.push(this.data.quota);
-        more.push({ label: "Quota", stroke: colour("--mu-ink"), width: 1.5, dash: [6, 4], points: { show: false } });
+        more.push({ label: "Quota", stroke: colour("--mu-ink"), width: 1.5, dash: [6, 4], points });
       }
       if (this.place.dataset.idle !== undefined && this.data.idle.some((point) => point)) {
         data.push(this.data.idle);
-        more.push({ label: "Idle", stroke: colour("--ch-idle"), width: 2, points: { show: false } });
+        more.push({ label: "Idle", stroke: colour("--ch-idle"), width: 2, points });
       }
       const axis = { stroke: colour("--mu-quiet"), grid: { stroke: colour("--mu-line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
       this.plot?.destroy();

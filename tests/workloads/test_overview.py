@@ -194,6 +194,19 @@ def test_the_chart_finds_the_samples_of_any_pace_and_has_a_gap_where_there_are_n
     assert {number for at, number in known.items() if away <= at < back - tolerance} <= {None}
 
 
+@pytest.mark.parametrize("span", SPANS)
+@pytest.mark.parametrize("ago", [0, 1, 2])
+def test_the_chart_of_any_length_ends_with_the_newest_sample(cast: Cast, span: str, ago: int) -> None:
+    """Somebody who has just begun sees the first minute, whatever the points are apart."""
+    now = datetime(2026, 11, 21, 11, 57, 30, tzinfo=UTC)
+    newest = datetime(2026, 11, 21, 11, 57 - ago, tzinfo=UTC)
+    Sample.objects.create(project=cast.team_a, at=newest, running=1)
+    found = history(frozenset({cast.team_a.pk}), SPANS[span], now)
+    known = [(at, number) for at, number in zip(found.moments, found.running, strict=True) if number is not None]
+    assert known == [(newest, 1)]
+    assert list(found.moments) == sorted(set(found.moments))
+
+
 def test_the_chart_has_few_lines_and_the_rest_as_one(cast: Cast) -> None:
     projects = Project.objects.bulk_create(
         Project(name=f"p-{n}", namespace=f"n-{n}", queue=f"q-{n}", department=cast.research, cluster=cast.cluster) for n in range(30)

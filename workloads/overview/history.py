@@ -35,7 +35,7 @@ DEFAULT = "24h"
 MOST_LINES = 8
 """Projects that have an area of their own; the others are one."""
 TRIES = 3
-"""Samples after a point's moment that may stand for it: a beat may come late."""
+"""Samples after a point's moment that may stand for it, and before now that are the newest: a beat may come late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,10 @@ def history(projects: Ids, span: Span, now: datetime | None = None) -> History:
 
 
 def _moments(rows: "QuerySet[Sample]", span: Span, now: datetime) -> tuple[list[datetime], dict[datetime, datetime]]:
-    """The points of the chart, and for each the sample's moment that stands for it, where there is one."""
+    """The points of the chart, and for each the sample's moment that stands for it, where there is one.
+
+    They are a step apart, but for the last: that is the newest sample, so that nobody waits for a step to see that something is known.
+    """
     pace = settings.OPTIONS.sample_seconds
     step = max(span.step, pace)
     last = now.timestamp() // step * step
@@ -92,8 +95,14 @@ def _moments(rows: "QuerySet[Sample]", span: Span, now: datetime) -> tuple[list[
     # Samples are at multiples of their pace, which a point's moment need not be.
     first = [_time(-(-moment.timestamp() // pace) * pace) for moment in moments]
     near = [[moment + timedelta(seconds=number * pace) for number in range(min(TRIES, max(1, step // pace)))] for moment in first]
-    there = set(rows.filter(at__in=[at for some in near for at in some]).order_by().values_list("at", flat=True).distinct())
+    newest = [_time((now.timestamp() // pace - number) * pace) for number in range(TRIES)]
+    wanted = [at for some in [*near, newest] for at in some]
+    there = set(rows.filter(at__in=wanted).order_by().values_list("at", flat=True).distinct())
     found = {moment: next((at for at in some if at in there), None) for moment, some in zip(moments, near, strict=True)}
+    now_known = next((at for at in newest if at in there), None)
+    if now_known is not None and now_known > (found[moments[-1]] or moments[-1]):
+        moments.append(now_known)
+        found[now_known] = now_known
     return moments, {moment: at for moment, at in found.items() if at is not None}
 
 
