@@ -1,5 +1,7 @@
 #!/usr/bin/env python
-"""Django's command line. `manage.py up` is `make up`, which needs no keys yet and so comes before Django."""
+"""Django's command line. `manage.py up` is `make up`, which needs no keys yet and so comes before
+Django.
+"""
 
 import os
 import sys

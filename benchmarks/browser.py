@@ -1,7 +1,8 @@
 """A process of one real Chromium with the table open, which says when each row was new in the page.
 
-`browser.py URL CHROMIUM` reads a session key, one line; prints "ready" once the page follows its stream, and, once the input ends,
-one line of JSON: a list of [milliseconds since 1970, workload, text of the pods cell].
+`browser.py URL CHROMIUM` reads a session key, one line; prints "ready" once the page follows its
+stream, and, once the input ends, one line of JSON: a list of [milliseconds since 1970, workload,
+text of the pods cell].
 """
 
 import json
@@ -15,7 +16,10 @@ WATCH = """() => {
   window.seen = [];
   new MutationObserver((changes) => {
     for (const change of changes) for (const node of change.addedNodes) {
-      if (node.nodeName === "TR") window.seen.push([Date.now(), node.dataset.id, node.querySelector("td.c-pods").textContent.trim()]);
+      if (node.nodeName === "TR") {
+        const pods = node.querySelector("td.c-pods").textContent.trim();
+        window.seen.push([Date.now(), node.dataset.id, pods]);
+      }
     }
   }).observe(document.body, { childList: true, subtree: true });
 }"""

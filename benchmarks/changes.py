@@ -1,4 +1,6 @@
-"""How soon what happens in the cluster is on the page and in the database, and how soon what is asked for is in the cluster."""
+"""How soon what happens in the cluster is on the page and in the database, and how soon what is
+asked for is in the cluster.
+"""
 
 import bisect
 import json
@@ -17,7 +19,9 @@ from stage import Browserless, Stage
 
 NAMESPACE = "muster-team-a"
 WORKLOADS = 40
-"""Among which changes go round, so that two of one workload are seconds apart and each can be told from the one before."""
+"""Among which changes go round, so that two of one workload are seconds apart and each can be told
+from the one before.
+"""
 PODS = 4
 PAUSE = 0.05
 LAST_WAIT = 3.0
@@ -37,7 +41,9 @@ def paused() -> None:
 
 @dataclass(frozen=True)
 class Held:
-    """A workload of ours whose pods are objects only, and the paths of the pods; the last one is changed."""
+    """A workload of ours whose pods are objects only, and the paths of the pods; the last one is
+    changed.
+    """
 
     id: str
     pods: Sequence[str]
@@ -46,15 +52,26 @@ class Held:
 def held(stage: Stage) -> Sequence[Held]:
     """WORKLOADS of them, all their pods up. Those of an earlier call are taken again."""
     if not stage.held:
-        stage.held = [stage.program.submit(f"held-{number}", workers=PODS - 1, nodeType=NOWHERE) for number in range(WORKLOADS)]
+        stage.held = [
+            stage.program.submit(f"held-{number}", workers=PODS - 1, nodeType=NOWHERE)
+            for number in range(WORKLOADS)
+        ]
     ids = stage.held
     with Connection(stage.api) as connection:
         paths = until(lambda: _pods(connection, ids), "the pods are made")
         for path in (path for mine in paths.values() for path in mine):
-            connection.raw("PATCH", path, json.dumps({"metadata": {"annotations": {HOLD: "true"}}}).encode(), media=MERGE)
+            connection.raw(
+                "PATCH",
+                path,
+                json.dumps({"metadata": {"annotations": {HOLD: "true"}}}).encode(),
+                media=MERGE,
+            )
             stand(connection, path, up=True)
     page = Browserless(stage, "admin")
-    until(lambda: page.get("/workloads?q=held")[1].count(f">{PODS}/{PODS}<".encode()) == WORKLOADS, "the table shows all pods up")
+    until(
+        lambda: page.get("/workloads?q=held")[1].count(f">{PODS}/{PODS}<".encode()) == WORKLOADS,
+        "the table shows all pods up",
+    )
     return [Held(id, paths[id]) for id in ids]
 
 
@@ -63,7 +80,9 @@ def _pods(connection: Connection, ids: Iterable[str]) -> dict[str, list[str]]:
     found = defaultdict(list)
     for pod in connection.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]:
         metadata = pod["metadata"]
-        found[metadata["labels"].get("muster.dev/workload", "")].append(f"/api/v1/namespaces/{NAMESPACE}/pods/{metadata['name']}")
+        found[metadata["labels"].get("muster.dev/workload", "")].append(
+            f"/api/v1/namespaces/{NAMESPACE}/pods/{metadata['name']}"
+        )
     wanted = {id: sorted(found[id]) for id in ids}
     return wanted if all(len(paths) == PODS for paths in wanted.values()) else {}
 
@@ -81,37 +100,71 @@ def stand(connection: Connection, path: str, *, up: bool) -> int:
     """Say of a pod that it is ready or is not; the resource version of that."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     ready = {"type": "Ready", "status": "True" if up else "False", "lastTransitionTime": now}
-    container = {"name": "pytorch", "image": "muster/allreduce", "ready": up, "restartCount": 0, "state": {"running": {"startedAt": now}}}
-    status = {"phase": "Running", "startTime": now, "conditions": [ready], "containerStatuses": [container]}
-    answer = connection.raw("PATCH", f"{path}/status", json.dumps({"status": status}).encode(), media=MERGE)
+    container = {
+        "name": "pytorch",
+        "image": "muster/allreduce",
+        "ready": up,
+        "restartCount": 0,
+        "state": {"running": {"startedAt": now}},
+    }
+    status = {
+        "phase": "Running",
+        "startTime": now,
+        "conditions": [ready],
+        "containerStatuses": [container],
+    }
+    answer = connection.raw(
+        "PATCH", f"{path}/status", json.dumps({"status": status}).encode(), media=MERGE
+    )
     return int(json.loads(answer)["metadata"]["resourceVersion"])
 
 
 def to_browser(figures: Figures, stage: Stage, changes: int, viewers: int) -> None:
-    """With one open page, and with many: one in a real browser, and clients that do what a browser does."""
+    """With one open page, and with many: one in a real browser, and clients that do what a browser
+    does.
+    """
     workloads = held(stage)
     for pages in (1, viewers):
         _seen(figures, stage, workloads, changes, pages)
 
 
-def _seen(figures: Figures, stage: Stage, workloads: Sequence[Held], changes: int, pages: int) -> None:
+def _seen(
+    figures: Figures, stage: Stage, workloads: Sequence[Held], changes: int, pages: int
+) -> None:
     chromium = shutil.which("chromium") or shutil.which("google-chrome") or ""
     title = f"{pages} open page{'s' if pages > 1 else ''}"
     clients = None
     if pages > 1:
         people = [session for name, session in stage.sessions.items() if name.startswith("person-")]
-        clients = stage.start("viewers", stage.host, str(stage.port), str(pages - 1), first=json.dumps(people))
-    browser = stage.start("browser", stage.installation.url, chromium, first=stage.sessions["admin"])
+        clients = stage.start(
+            "viewers", stage.host, str(stage.port), str(pages - 1), first=json.dumps(people)
+        )
+    browser = stage.start(
+        "browser", stage.installation.url, chromium, first=stage.sessions["admin"]
+    )
     time.sleep(1)
     sent = _changed(stage, workloads, changes)
-    rows = [(int(at) * 1_000_000, id, text) for at, id, text in json.loads(browser.gathered().splitlines()[-1])]
+    rows = [
+        (int(at) * 1_000_000, id, text)
+        for at, id, text in json.loads(browser.gathered().splitlines()[-1])
+    ]
     lags = lateness(sent, rows)
     _told(f"the browser, {title}", lags, sent)
-    figures.spread(f"pod change to the browser, {title}", lags, 99, aim=Aim(500) if pages > 1 else None)
+    figures.spread(
+        f"pod change to the browser, {title}", lags, 99, aim=Aim(500) if pages > 1 else None
+    )
     if clients is not None:
-        heard = [lateness(sent, map(tuple, each)) for each in json.loads(clients.gathered().splitlines()[-1])]
+        heard = [
+            lateness(sent, map(tuple, each))
+            for each in json.loads(clients.gathered().splitlines()[-1])
+        ]
         _told(f"{pages - 1} clients", [lag for lags in heard for lag in lags], sent * (pages - 1))
-        figures.spread(f"pod change to {pages - 1} clients, {title}", [lag for lags in heard for lag in lags], 99, aim=Aim(500))
+        figures.spread(
+            f"pod change to {pages - 1} clients, {title}",
+            [lag for lags in heard for lag in lags],
+            99,
+            aim=Aim(500),
+        )
         figures.put(
             f"pod change to the last of {pages - 1} clients, median ms",
             sorted(max(each) for each in zip(*heard, strict=False))[len(sent) // 2],
@@ -124,7 +177,9 @@ def _told(who: str, lags: Sequence[float], sent: Sequence[object]) -> None:
 
 
 def _changed(stage: Stage, workloads: Sequence[Held], changes: int) -> list[tuple[int, str, str]]:
-    """Take one pod after the other down and up again: when, of which workload, and what the table then says."""
+    """Take one pod after the other down and up again: when, of which workload, and what the table
+    then says.
+    """
     sent = []
     with Connection(stage.api) as connection:
         for number in range(changes):
@@ -176,13 +231,19 @@ def submissions(figures: Figures, stage: Stage, count: int) -> None:
 
 
 def folding(figures: Figures, stage: Stage, count: int) -> None:
-    """How many changes of pods one follower takes in a second, gathered as they are when many come."""
+    """How many changes of pods one follower takes in a second, gathered as they are when many
+    come.
+    """
     workload = held(stage)[0]
     with Connection(stage.api) as connection:
         template = connection.raw("GET", workload.pods[0]).decode()
     found = stage.inside("folded", str(count), given=template)
-    figures.put("pod changes taken in, a second", found["a_second"], FOLDED[bool(stage.database_url)])
-    figures.put("pod changes taken in, a second of the follower's processor time", found["a_busy_second"])
+    figures.put(
+        "pod changes taken in, a second", found["a_second"], FOLDED[bool(stage.database_url)]
+    )
+    figures.put(
+        "pod changes taken in, a second of the follower's processor time", found["a_busy_second"]
+    )
     figures.put("pod changes taken in, ms for a batch of 200, median", found["batch_ms"])
 
 
@@ -198,14 +259,25 @@ def steadily(figures: Figures, stage: Stage, count: int) -> None:
             due = began + number * 1_000_000_000 // RATE
             time.sleep(max(0, due - time.time_ns()) / 1e9)
             at = time.time_ns()
-            sent.append((at, stand(connection, paths[number % len(paths)], up=(number // len(paths)) % 2 == 1)))
+            sent.append(
+                (
+                    at,
+                    stand(
+                        connection, paths[number % len(paths)], up=(number // len(paths)) % 2 == 1
+                    ),
+                )
+            )
         took = (time.time_ns() - began) / 1e9
         time.sleep(LAST_WAIT)
         for path in paths:
             stand(connection, path, up=True)
     samples = json.loads(looker.gathered().splitlines()[-1])
     known = [version for _, version in samples]
-    lags = [(samples[place][0] - at) / 1e6 for at, version in sent if (place := bisect.bisect_left(known, version)) < len(samples)]
+    lags = [
+        (samples[place][0] - at) / 1e6
+        for at, version in sent
+        if (place := bisect.bisect_left(known, version)) < len(samples)
+    ]
     _told("the database", lags, sent)
     figures.put("pod changes at the API, a second", len(sent) / took)
     figures.spread("pod change to the database", lags, 99)

@@ -1,10 +1,13 @@
-"""How fast the console is on this machine, with many workloads in its database, beside kubectl on the same cluster.
+"""How fast the console is on this machine, with many workloads in its database, beside kubectl on
+the same cluster.
 
-    benchmarks/console.py [--quick] [--workloads N]... [--database-url postgres://...] [--only PART]...
+    benchmarks/console.py [--quick] [--workloads N]... [--database-url postgres://...] [--only
+    PART]...
 
-Each size gets an installation of its own, started as `make up` does. Everything shares the machine's processors: the console, the
-cluster, the browser, and what makes the load. Without --database-url it is SQLite; a database of the server that is named is made
-and dropped otherwise. `.ci/with-postgres` starts such a server.
+Each size gets an installation of its own, started as `make up` does. Everything shares the
+machine's processors: the console, the cluster, the browser, and what makes the load. Without
+--database-url it is SQLite; a database of the server that is named is made and dropped otherwise.
+`.ci/with-postgres` starts such a server.
 """
 
 import argparse
@@ -32,7 +35,9 @@ SETTLED = 5.0
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything. `pods` are held ones of nobody's, which kubectl lists; `folded` changes are taken in one after the other."""
+    """How much of everything. `pods` are held ones of nobody's, which kubectl lists; `folded`
+    changes are taken in one after the other.
+    """
 
     workloads: tuple[int, ...]
     requests: int
@@ -44,13 +49,26 @@ class Size:
     pods: int
 
 
-FULL = Size((10_000, 100_000), requests=200, changes=200, viewers=200, submissions=60, folded=8_000, steady=1_000, pods=10_000)
-QUICK = Size((1_000,), requests=20, changes=20, viewers=20, submissions=5, folded=800, steady=100, pods=300)
+FULL = Size(
+    (10_000, 100_000),
+    requests=200,
+    changes=200,
+    viewers=200,
+    submissions=60,
+    folded=8_000,
+    steady=1_000,
+    pods=10_000,
+)
+QUICK = Size(
+    (1_000,), requests=20, changes=20, viewers=20, submissions=5, folded=800, steady=100, pods=300
+)
 
 Part = Callable[[Figures, Stage, Size], None]
 PARTS: Mapping[str, Part] = {
     "tables": lambda figures, stage, size: tables.measure(figures, stage, size.requests),
-    "changes": lambda figures, stage, size: changes.to_browser(figures, stage, size.changes, size.viewers),
+    "changes": lambda figures, stage, size: changes.to_browser(
+        figures, stage, size.changes, size.viewers
+    ),
     "submit": lambda figures, stage, size: changes.submissions(figures, stage, size.submissions),
     "fold": lambda figures, stage, size: changes.folding(figures, stage, size.folded),
     "steady": lambda figures, stage, size: changes.steadily(figures, stage, size.steady),
@@ -60,10 +78,23 @@ PARTS: Mapping[str, Part] = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the load: to see that it works, not how fast")
-    parser.add_argument("--workloads", type=int, action="append", help="how many are seeded; may be given more than once")
-    parser.add_argument("--database-url", default="", metavar="URL", help="PostgreSQL instead of SQLite")
-    parser.add_argument("--only", action="append", choices=PARTS, help="one part of it; may be given more than once")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a tenth of the load: to see that it works, not how fast",
+    )
+    parser.add_argument(
+        "--workloads",
+        type=int,
+        action="append",
+        help="how many are seeded; may be given more than once",
+    )
+    parser.add_argument(
+        "--database-url", default="", metavar="URL", help="PostgreSQL instead of SQLite"
+    )
+    parser.add_argument(
+        "--only", action="append", choices=PARTS, help="one part of it; may be given more than once"
+    )
     given = parser.parse_args()
     size = QUICK if given.quick else FULL
     random.seed(7)
@@ -89,7 +120,9 @@ def main() -> int:
 
 
 def prepare(figures: Figures, stage: Stage, workloads: int, pods: int) -> None:
-    figures.put("seeding, workloads a second", workloads / max(stage.inside("seeded", str(workloads)), 1e-9))
+    figures.put(
+        "seeding, workloads a second", workloads / max(stage.inside("seeded", str(workloads)), 1e-9)
+    )
     stage.sign_in()
     peers.fill(stage, pods)
     time.sleep(SETTLED)
@@ -97,7 +130,9 @@ def prepare(figures: Figures, stage: Stage, workloads: int, pods: int) -> None:
 
 
 def sizes(figures: Figures, stage: Stage, when: str) -> None:
-    """Memory of every process; the sum is of shares, so that what they have in common counts once."""
+    """Memory of every process; the sum is of shares, so that what they have in common counts
+    once.
+    """
     total = 0.0
     for name, pid in stage.installation.pids().items():
         resident, share = memory(pid)
@@ -107,7 +142,9 @@ def sizes(figures: Figures, stage: Stage, when: str) -> None:
 
 
 if __name__ == "__main__":
-    if shutil.which("kubectl") is None or not (shutil.which("chromium") or shutil.which("google-chrome")):
+    if shutil.which("kubectl") is None or not (
+        shutil.which("chromium") or shutil.which("google-chrome")
+    ):
         sys.exit("kubectl and chromium have to be installed: they are measured against and with")
     started = time.monotonic()
     status = main()

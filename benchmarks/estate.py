@@ -1,4 +1,6 @@
-"""Many workloads of four pods as objects in an API that does not run them, and what happens to those pods."""
+"""Many workloads of four pods as objects in an API that does not run them, and what happens to
+those pods.
+"""
 
 import json
 import queue
@@ -38,7 +40,9 @@ class Workload:
 
 @dataclass
 class Estate:
-    """What there is in the API: the workloads, and of each pod its path, its uid and the newest version of it."""
+    """What there is in the API: the workloads, and of each pod its path, its uid and the newest
+    version of it.
+    """
 
     server: Server
     workloads: Sequence[Workload]
@@ -50,9 +54,15 @@ class Estate:
 
     @classmethod
     def planned(cls, server: Server, count: int, *, nodes: bool) -> "Estate":
-        """Nothing is made yet. `nodes`: pods say that they are on nodes, which a real control plane would know to be none."""
+        """Nothing is made yet. `nodes`: pods say that they are on nodes, which a real control plane
+        would know to be none.
+        """
         made = [
-            Workload(str(uuid.uuid5(uuid.NAMESPACE_URL, f"scale {number}")), f"train-{number:05d}", f"{NAMESPACE}-{number % NAMESPACES}")
+            Workload(
+                str(uuid.uuid5(uuid.NAMESPACE_URL, f"scale {number}")),
+                f"train-{number:05d}",
+                f"{NAMESPACE}-{number % NAMESPACES}",
+            )
             for number in range(count)
         ]
         return cls(server, made, nodes)
@@ -60,15 +70,27 @@ class Estate:
     @property
     def paths(self) -> list[str]:
         """Of all pods."""
-        return [f"/api/v1/namespaces/{each.namespace}/pods/{name}" for each in self.workloads for name in each.pods]
+        return [
+            f"/api/v1/namespaces/{each.namespace}/pods/{name}"
+            for each in self.workloads
+            for name in each.pods
+        ]
 
     def fill(self) -> None:
         """Make all of it: every job says that it runs, and every pod that it is up."""
         with Connection(self.server) as connection:
             for number in range(NAMESPACES):
-                _made(connection, "/api/v1/namespaces", {"metadata": {"name": f"{NAMESPACE}-{number}"}})
+                _made(
+                    connection,
+                    "/api/v1/namespaces",
+                    {"metadata": {"name": f"{NAMESPACE}-{number}"}},
+                )
                 # Where nobody makes it, no pod is admitted.
-                _made(connection, f"/api/v1/namespaces/{NAMESPACE}-{number}/serviceaccounts", {"metadata": {"name": "default"}})
+                _made(
+                    connection,
+                    f"/api/v1/namespaces/{NAMESPACE}-{number}/serviceaccounts",
+                    {"metadata": {"name": "default"}},
+                )
         self._each(self.workloads, self._make)
 
     def _make(self, connection: Connection, workload: Workload) -> None:
@@ -76,7 +98,12 @@ class Estate:
         job = _object(connection.post(path, _job(workload)))
         _patch(connection, f"{path}/{workload.name}/status", {"status": _job_status()})
         for rank, (role, index) in enumerate(_ranks()):
-            made = _object(connection.post(f"/api/v1/namespaces/{workload.namespace}/pods", self._pod(workload, job, role, index)))
+            made = _object(
+                connection.post(
+                    f"/api/v1/namespaces/{workload.namespace}/pods",
+                    self._pod(workload, job, role, index),
+                )
+            )
             place = f"/api/v1/namespaces/{workload.namespace}/pods/{made['metadata']['name']}"
             self.uids[place] = made["metadata"]["uid"]
             self.stand(connection, place, up=True, rank=rank)
@@ -90,7 +117,9 @@ class Estate:
         return version
 
     def change(self, rate: int, seconds: float) -> list[tuple[str, str, int]]:
-        """Take pods down, and those that are down up, at this rate; of each the uid, the version, and when its reply was there (ns)."""
+        """Take pods down, and those that are down up, at this rate; of each the uid, the version,
+        and when its reply was there (ns).
+        """
         order = self.paths
         random.Random(7).shuffle(order)
         count = int(rate * seconds)
@@ -123,7 +152,9 @@ class Estate:
             for number in range(NAMESPACES):
                 connection.raw("DELETE", f"/api/v1/namespaces/{NAMESPACE}-{number}")
 
-    def _each(self, workloads: Sequence[Workload], do: Callable[[Connection, Workload], None]) -> None:
+    def _each(
+        self, workloads: Sequence[Workload], do: Callable[[Connection, Workload], None]
+    ) -> None:
         def work(mine: Sequence[Workload]) -> None:
             with Connection(self.server) as connection:
                 for each in mine:
@@ -132,7 +163,9 @@ class Estate:
         with ThreadPoolExecutor(THREADS) as pool:
             list(pool.map(work, [workloads[first::THREADS] for first in range(THREADS)]))
 
-    def _pod(self, workload: Workload, job: dict[str, Any], role: str, index: int) -> dict[str, Any]:
+    def _pod(
+        self, workload: Workload, job: dict[str, Any], role: str, index: int
+    ) -> dict[str, Any]:
         pod = objects.pod(f"{workload.name}-{role}-{index}")
         metadata = pod["metadata"]
         metadata["labels"] |= {
@@ -160,7 +193,11 @@ def _ranks() -> list[tuple[str, int]]:
 
 
 def _labels(workload: Workload) -> dict[str, str]:
-    return {"app.kubernetes.io/managed-by": "muster", "muster.dev/workload": workload.id, "muster.dev/attempt": "1"}
+    return {
+        "app.kubernetes.io/managed-by": "muster",
+        "muster.dev/workload": workload.id,
+        "muster.dev/attempt": "1",
+    }
 
 
 def _job(workload: Workload) -> dict[str, Any]:
@@ -172,15 +209,31 @@ def _job(workload: Workload) -> dict[str, Any]:
 
 def _job_status() -> dict[str, Any]:
     conditions = [
-        {"type": kind, "status": "True", "reason": f"PyTorchJob{kind}", "message": "", "lastTransitionTime": SINCE, "lastUpdateTime": SINCE}
+        {
+            "type": kind,
+            "status": "True",
+            "reason": f"PyTorchJob{kind}",
+            "message": "",
+            "lastTransitionTime": SINCE,
+            "lastUpdateTime": SINCE,
+        }
         for kind in ("Created", "Running")
     ]
-    return {"conditions": conditions, "replicaStatuses": {"Master": {"active": 1}, "Worker": {"active": PODS - 1}}, "startTime": SINCE}
+    return {
+        "conditions": conditions,
+        "replicaStatuses": {"Master": {"active": 1}, "Worker": {"active": PODS - 1}},
+        "startTime": SINCE,
+    }
 
 
 def _pod_status(up: bool, rank: int) -> dict[str, Any]:
     def condition(kind: str, holds: bool) -> dict[str, Any]:
-        return {"type": kind, "status": "True" if holds else "False", "lastProbeTime": None, "lastTransitionTime": SINCE}
+        return {
+            "type": kind,
+            "status": "True" if holds else "False",
+            "lastProbeTime": None,
+            "lastTransitionTime": SINCE,
+        }
 
     container = {
         "name": "pytorch",

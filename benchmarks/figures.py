@@ -30,12 +30,24 @@ class Figures:
     aims: dict[str, Aim] = field(default_factory=dict)
 
     def put(self, name: str, value: float, aim: Aim | None = None) -> None:
-        print(f"  {name:<66}{value:>10.2f}" + (f"   aim {aim}: {'met' if aim.met(value) else 'MISSED'}" if aim else ""), flush=True)
+        print(
+            f"  {name:<66}{value:>10.2f}"
+            + (f"   aim {aim}: {'met' if aim.met(value) else 'MISSED'}" if aim else ""),
+            flush=True,
+        )
         self.values[name] = value
         if aim is not None:
             self.aims[name] = aim
 
-    def spread(self, name: str, times: Iterable[float], high: int, *, middle: Aim | None = None, aim: Aim | None = None) -> None:
+    def spread(
+        self,
+        name: str,
+        times: Iterable[float],
+        high: int,
+        *,
+        middle: Aim | None = None,
+        aim: Aim | None = None,
+    ) -> None:
         """The median of some milliseconds and a high percentile of them, each with its aim."""
         ordered = sorted(times)
         self.put(f"{name}, p50 ms", percentile(ordered, 50), middle)
@@ -48,17 +60,25 @@ class Figures:
 
 def percentile(ordered: list[float], percent: int) -> float:
     """Of sorted figures the one that so many percent do not exceed; infinity for none at all."""
-    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)] if ordered else float("inf")
+    return (
+        ordered[min(len(ordered) - 1, len(ordered) * percent // 100)] if ordered else float("inf")
+    )
 
 
 def machine() -> str:
     """Where and when: figures mean nothing without it."""
     model = next(
-        (line.partition(":")[2].strip() for line in read("/proc/cpuinfo").splitlines() if line.startswith("model name")), "unknown"
+        (
+            line.partition(":")[2].strip()
+            for line in read("/proc/cpuinfo").splitlines()
+            if line.startswith("model name")
+        ),
+        "unknown",
     )
     memory = int(read("/proc/meminfo").split()[1]) // 1024
     return (
-        f"{time.strftime('%Y-%m-%d %H:%M:%S %Z')} · {os.cpu_count()} processors ({model}) · {memory} MiB · Linux {platform.release()} · "
+        f"{time.strftime('%Y-%m-%d %H:%M:%S %Z')} · {os.cpu_count()} processors ({model}) · "
+        f"{memory} MiB · Linux {platform.release()} · "
         f"Python {platform.python_version()} · load before: {load_average()}"
     )
 

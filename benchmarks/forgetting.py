@@ -1,4 +1,6 @@
-"""A server between a client and an API which, when told to, forgets where its watches are: their next frame is a 410."""
+"""A server between a client and an API which, when told to, forgets where its watches are: their
+next frame is a 410.
+"""
 
 import asyncio
 import json
@@ -28,9 +30,11 @@ EXPIRED = {
 
 
 class Forgetting:
-    """Plain HTTP on a free port of this machine; everything passes as it is. Use it in a with block.
+    """Plain HTTP on a free port of this machine; everything passes as it is. Use it in a with
+    block.
 
-    After `hold` nothing that happens to pods passes; `forget` ends their watches with a 410, and all passes again.
+    After `hold` nothing that happens to pods passes; `forget` ends their watches with a 410, and
+    all passes again.
     """
 
     def __init__(self, server: Server) -> None:
@@ -60,7 +64,12 @@ class Forgetting:
         self._do(self._begin())
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._do(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -107,7 +116,9 @@ class Forgetting:
         assert task is not None
         self._tasks.add(task)
         try:
-            theirs = await asyncio.open_connection(self._server.host, self._server.port, ssl=self._server.context)
+            theirs = await asyncio.open_connection(
+                self._server.host, self._server.port, ssl=self._server.context
+            )
             back = asyncio.create_task(self._back(theirs[0], writer))
             try:
                 while data := await reader.read(CHUNK):

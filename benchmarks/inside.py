@@ -1,4 +1,5 @@
-"""What a benchmark does with the console's own code: `python -m benchmarks.inside WHAT [ARGUMENT...]`, in an installation's environment.
+"""What a benchmark does with the console's own code: `python -m benchmarks.inside WHAT
+[ARGUMENT...]`, in an installation's environment.
 
 It reads one JSON document from its input where it needs one, and prints one.
 """
@@ -19,7 +20,8 @@ import django
 
 django.setup()
 
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY  # noqa: E402 - settings come first
+# Settings come first.
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY  # noqa: E402
 from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.test import Client  # noqa: E402
@@ -39,7 +41,9 @@ from workloads.models import Pod, Workload  # noqa: E402
 from workloads.slimming import SLIMMING  # noqa: E402
 
 ELSEWHERE = "elsewhere"
-"""The cluster of the seeded rows. Nobody follows or asks it, so that what is measured is not disturbed by what it lacks."""
+"""The cluster of the seeded rows. Nobody follows or asks it, so that what is measured is not
+disturbed by what it lacks.
+"""
 NOWHERE = json.dumps(
     {
         "apiVersion": "v1",
@@ -83,11 +87,15 @@ def seeded(count: str) -> Any:
 
 
 def sessions() -> Any:
-    """Signed-in sessions by name: the administrator, a member of all seeded projects, and people who see different ones beside team-a."""
+    """Signed-in sessions by name: the administrator, a member of all seeded projects, and people
+    who see different ones beside team-a.
+    """
     ours = Project.objects.get(name=OUR_PROJECT)
     others = list(Project.objects.filter(cluster__name=ELSEWHERE).order_by("pk"))
     member = _person(MEMBER, others)
-    people = [_person(f"person-{number}", [ours, *others[: number + 1]]) for number in range(PEOPLE)]
+    people = [
+        _person(f"person-{number}", [ours, *others[: number + 1]]) for number in range(PEOPLE)
+    ]
     admin = User.objects.get(username="admin")
     return {user.username: session(user) for user in (admin, member, *people)}
 
@@ -111,14 +119,22 @@ def session(user: User) -> str:
 
 def rows(username: str) -> Any:
     """How many workloads this person's table has."""
-    return Filters().apply(queries.in_projects(visible_projects(User.objects.get(username=username)))).count()
+    return (
+        Filters()
+        .apply(queries.in_projects(visible_projects(User.objects.get(username=username))))
+        .count()
+    )
 
 
 def cursors(username: str, *pages: str) -> Any:
-    """The cursors of these pages of the table, counted from 1, as this person sees it; "" where it has not so many."""
+    """The cursors of these pages of the table, counted from 1, as this person sees it; "" where it
+    has not so many.
+    """
     user = User.objects.get(username=username)
     rows = Filters().apply(queries.in_projects(visible_projects(user))).only("id", "created_at")
-    return [lists.page(rows, queries.NEWEST, "", lists.PAGE * (int(page) - 1)).next for page in pages]
+    return [
+        lists.page(rows, queries.NEWEST, "", lists.PAGE * (int(page) - 1)).next for page in pages
+    ]
 
 
 def statements(username: str, *addresses: str) -> Any:
@@ -136,26 +152,41 @@ def statements(username: str, *addresses: str) -> Any:
 
 
 def folded(count: str) -> Any:
-    """How many changes of pods are taken in a second: a pod of the input, as the cluster would send it for many workloads of four."""
+    """How many changes of pods are taken in a second: a pod of the input, as the cluster would send
+    it for many workloads of four.
+    """
     template = json.load(sys.stdin)
     cluster = Cluster.objects.get(name=ELSEWHERE)
-    wanted = Workload.objects.filter(cluster=cluster, status="Pending", released_at=None).select_related("project")
+    wanted = Workload.objects.filter(
+        cluster=cluster, status="Pending", released_at=None
+    ).select_related("project")
     workloads = list(wanted.order_by("?")[: max(1, int(count) // 16)])
     frames = list(_frames(template, workloads))[: int(count)]
     times = []
     started, busy = time.monotonic(), time.process_time()
     for first in range(0, len(frames), GATHERED):
         began = time.monotonic()
-        journal.observed(cluster.pk, [Seen("pod", SLIMMING.decode(frame)) for frame in frames[first : first + GATHERED]])
+        journal.observed(
+            cluster.pk,
+            [Seen("pod", SLIMMING.decode(frame)) for frame in frames[first : first + GATHERED]],
+        )
         times.append(time.monotonic() - began)
     took, busy = time.monotonic() - started, time.process_time() - busy
-    done = Pod.objects.filter(workload__in=[each.pk for each in workloads], status="Completed", uid__startswith="bench").count()
+    done = Pod.objects.filter(
+        workload__in=[each.pk for each in workloads], status="Completed", uid__startswith="bench"
+    ).count()
     assert done, "nothing was taken in"
-    return {"a_second": len(frames) / took, "a_busy_second": len(frames) / busy, "batch_ms": statistics.median(times) * 1000}
+    return {
+        "a_second": len(frames) / took,
+        "a_busy_second": len(frames) / busy,
+        "batch_ms": statistics.median(times) * 1000,
+    }
 
 
 def _frames(template: dict[str, Any], workloads: list[Workload]) -> Any:
-    """Each pod goes through its life; what happens to different workloads is mixed as it is in a cluster."""
+    """Each pod goes through its life; what happens to different workloads is mixed as it is in a
+    cluster.
+    """
     lives = [("Pending", False), ("Running", False), ("Running", True), ("Succeeded", False)]
     order = [(workload, index) for workload in workloads for index in range(4)]
     version = 1
@@ -166,7 +197,9 @@ def _frames(template: dict[str, Any], workloads: list[Workload]) -> Any:
             yield json.dumps(_pod(template, workload, index, phase, ready, version)).encode()
 
 
-def _pod(template: dict[str, Any], workload: Workload, index: int, phase: str, ready: bool, version: int) -> dict[str, Any]:
+def _pod(
+    template: dict[str, Any], workload: Workload, index: int, phase: str, ready: bool, version: int
+) -> dict[str, Any]:
     role = "master" if index == 0 else "worker"
     labels = {
         **template["metadata"]["labels"],
@@ -183,26 +216,48 @@ def _pod(template: dict[str, Any], workload: Workload, index: int, phase: str, r
         "labels": labels,
         "resourceVersion": str(version),
     }
-    condition = {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": "2026-11-21T00:00:00Z"}
-    status = {**template.get("status", {}), "phase": phase, "conditions": [condition], "startTime": "2026-11-21T00:00:00Z"}
-    return {**template, "metadata": metadata, "spec": {**template["spec"], "nodeName": "node-0"}, "status": status}
+    condition = {
+        "type": "Ready",
+        "status": "True" if ready else "False",
+        "lastTransitionTime": "2026-11-21T00:00:00Z",
+    }
+    status = {
+        **template.get("status", {}),
+        "phase": phase,
+        "conditions": [condition],
+        "startTime": "2026-11-21T00:00:00Z",
+    }
+    return {
+        **template,
+        "metadata": metadata,
+        "spec": {**template["spec"], "nodeName": "node-0"},
+        "status": status,
+    }
 
 
 def versions(*workload_ids: str) -> Any:
-    """Until the input ends: how far the database is with the pods of these workloads, as [nanoseconds since 1970, resource version]."""
+    """Until the input ends: how far the database is with the pods of these workloads, as
+    [nanoseconds since 1970, resource version].
+    """
     over = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
     print("ready", flush=True)
     samples: list[tuple[int, int]] = []
     while not over.wait(LOOK):
-        found = Pod.objects.filter(workload__in=workload_ids).order_by().values_list("version", flat=True)
+        found = (
+            Pod.objects.filter(workload__in=workload_ids)
+            .order_by()
+            .values_list("version", flat=True)
+        )
         newest = max((int(each) for each in found if each), default=0)
         if not samples or newest > samples[-1][1]:
             samples.append((time.time_ns(), newest))
     return samples
 
 
-WHAT: dict[str, Callable[..., Any]] = {each.__name__: each for each in (seeded, sessions, rows, cursors, statements, folded, versions)}
+WHAT: dict[str, Callable[..., Any]] = {
+    each.__name__: each for each in (seeded, sessions, rows, cursors, statements, folded, versions)
+}
 
 if __name__ == "__main__":
     with contextlib.suppress(BrokenPipeError):

@@ -1,4 +1,6 @@
-"""HTTP to a Kubernetes API with nothing between: no models, no retries, one connection per user of it."""
+"""HTTP to a Kubernetes API with nothing between: no models, no retries, one connection per user of
+it.
+"""
 
 import base64
 import http.client
@@ -34,7 +36,9 @@ class Server:
 
     @classmethod
     def of(cls, kubeconfig: Path) -> "Server":
-        """The current context of a kubeconfig: a token or a client certificate, inline or in files."""
+        """The current context of a kubeconfig: a token or a client certificate, inline or in
+        files.
+        """
         config = yaml.safe_load(kubeconfig.read_text())
         chosen = _named(config["contexts"], config["current-context"])["context"]
         cluster = _named(config["clusters"], chosen["cluster"])["cluster"]
@@ -45,7 +49,9 @@ class Server:
             context.load_verify_locations(cadata=authority.decode())
         if cluster.get("insecure-skip-tls-verify"):
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        certificate, key = (_content(user, part, kubeconfig.parent) for part in ("client-certificate", "client-key"))
+        certificate, key = (
+            _content(user, part, kubeconfig.parent) for part in ("client-certificate", "client-key")
+        )
         if certificate and key:
             with tempfile.NamedTemporaryFile() as file:
                 file.write(certificate + b"\n" + key)
@@ -64,7 +70,9 @@ class Connection:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._http = http.client.HTTPSConnection(server.host, server.port, context=server.context, timeout=TIMEOUT)
+        self._http = http.client.HTTPSConnection(
+            server.host, server.port, context=server.context, timeout=TIMEOUT
+        )
         self._http.connect()
         self._http.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -75,10 +83,17 @@ class Connection:
         self._http.close()
 
     def raw(
-        self, method: str, path: str, body: bytes | None = None, accept: str = "application/json", media: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        accept: str = "application/json",
+        media: str = "application/json",
     ) -> bytes:
         """The body of the answer. Raises Refused for a code above 299."""
-        headers = self._server.headers(accept) | ({"Content-Type": media} if body is not None else {})
+        headers = self._server.headers(accept) | (
+            {"Content-Type": media} if body is not None else {}
+        )
         self._http.request(method, path, body, headers)
         response = self._http.getresponse()
         answer = response.read()

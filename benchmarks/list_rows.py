@@ -1,4 +1,6 @@
-"""So many rows of everything that a table shows, and two people who look at them. Needs Django set up."""
+"""So many rows of everything that a table shows, and two people who look at them. Needs Django set
+up.
+"""
 
 import json
 import sys
@@ -18,8 +20,23 @@ from django.utils import timezone  # noqa: E402
 from benchmarks.inside import NOWHERE, session  # noqa: E402
 from benchmarks.seeding import seed  # noqa: E402
 from clusters.models import Cluster, NodePool  # noqa: E402
-from environments.models import ComputeResource, Credential, DataSource, Environment, Policy, Template  # noqa: E402
-from projects.models import AccessRule, AuditEntry, CustomRole, Department, Project, ServiceAccount, User  # noqa: E402
+from environments.models import (  # noqa: E402
+    ComputeResource,
+    Credential,
+    DataSource,
+    Environment,
+    Policy,
+    Template,
+)
+from projects.models import (  # noqa: E402
+    AccessRule,
+    AuditEntry,
+    CustomRole,
+    Department,
+    Project,
+    ServiceAccount,
+    User,
+)
 from projects.permissions import L1, VIEWER  # noqa: E402
 from projects.scopes import TENANT, Scope, of_department, of_project  # noqa: E402
 from workloads.models import UsedAsset, Workload  # noqa: E402
@@ -37,23 +54,50 @@ def fill(count: int) -> dict[str, str]:
     admin = User.objects.create(username="admin", is_superuser=True)
     member = User.objects.create(username="member")
     cluster = Cluster.objects.create(
-        name="here", server="https://127.0.0.1:1", kubeconfig=NOWHERE, unreachable_since=timezone.now(), last_seen_at=timezone.now()
+        name="here",
+        server="https://127.0.0.1:1",
+        kubeconfig=NOWHERE,
+        unreachable_since=timezone.now(),
+        last_seen_at=timezone.now(),
     )
     research = Department.objects.create(name="research")
     seed(count, cluster=cluster, department=research, owner=member)
-    departments = _bulk(Department, count, lambda n: Department(name=f"{_word(n)}-{n}", gpu_quota=Decimal(n % 64)))
+    departments = _bulk(
+        Department, count, lambda n: Department(name=f"{_word(n)}-{n}", gpu_quota=Decimal(n % 64))
+    )
     projects = _bulk(Project, count, lambda n: _project(n, cluster, departments[n // 10]))
-    _bulk(NodePool, count, lambda n: NodePool(cluster=cluster, name=f"{_word(n)}-{n}", label_key="pool", label_value=f"v-{n}"))
-    users = _bulk(User, count, lambda n: User(username=f"{_word(n)}.{n}", email=f"{n}@example.com", last_login=_ago(n)))
+    _bulk(
+        NodePool,
+        count,
+        lambda n: NodePool(
+            cluster=cluster, name=f"{_word(n)}-{n}", label_key="pool", label_value=f"v-{n}"
+        ),
+    )
+    users = _bulk(
+        User,
+        count,
+        lambda n: User(username=f"{_word(n)}.{n}", email=f"{n}@example.com", last_login=_ago(n)),
+    )
     robots = _bulk(User, count, lambda n: User(username=f"sa-{n}", is_service=True))
     _bulk(
         ServiceAccount,
         count,
         lambda n: ServiceAccount(
-            name=f"{_word(n)}-{n}", user=robots[n], client_id=f"sa-{n}", secret_hash="x", created_by=admin, project=projects[n]
+            name=f"{_word(n)}-{n}",
+            user=robots[n],
+            client_id=f"sa-{n}",
+            secret_hash="x",
+            created_by=admin,
+            project=projects[n],
         ),
     )
-    _bulk(CustomRole, count, lambda n: CustomRole(name=f"{_word(n)} {n}", permissions=["workloads:view"], created_by=admin))
+    _bulk(
+        CustomRole,
+        count,
+        lambda n: CustomRole(
+            name=f"{_word(n)} {n}", permissions=["workloads:view"], created_by=admin
+        ),
+    )
     _rules(users, projects, member)
     _assets(count, projects, departments, admin)
     _bulk(AuditEntry, count, lambda n: _entry(n, users[n]))
@@ -62,19 +106,42 @@ def fill(count: int) -> dict[str, str]:
     return {user.username: session(user) for user in (admin, member)}
 
 
-def _assets(count: int, projects: Sequence[Project], departments: Sequence[Department], by: User) -> None:
+def _assets(
+    count: int, projects: Sequence[Project], departments: Sequence[Department], by: User
+) -> None:
     def scope(number: int) -> dict[str, Any]:
-        chosen = (TENANT, of_project(projects[number % MEMBER_OF]), of_project(projects[number]), of_department(departments[number]))
+        chosen = (
+            TENANT,
+            of_project(projects[number % MEMBER_OF]),
+            of_project(projects[number]),
+            of_department(departments[number]),
+        )
         return chosen[number % 4].columns
 
     def of(model: type[models.Model], **more: Any) -> None:
-        _bulk(model, count, lambda n: model(name=f"{_word(n)}-{n}", created_by=by, created_at=_ago(n), **scope(n), **more))
+        _bulk(
+            model,
+            count,
+            lambda n: model(
+                name=f"{_word(n)}-{n}", created_by=by, created_at=_ago(n), **scope(n), **more
+            ),
+        )
 
     of(Environment, image="registry.example.com/research/train:2.6", framework="PyTorch")
     of(ComputeResource, gpu_devices=4)
-    of(DataSource, kind="git", origin={"repository": "https://git.example.com/team/code.git"}, path="/code")
+    of(
+        DataSource,
+        kind="git",
+        origin={"repository": "https://git.example.com/team/code.git"},
+        path="/code",
+    )
     of(Credential, kind="password", public={"username": "robot"}, secret="{}")
-    of(Template, framework="PyTorch", form={"start": {"configuration": ["workers-only"]}}, locked=["image", "workers"])
+    of(
+        Template,
+        framework="PyTorch",
+        form={"start": {"configuration": ["workers-only"]}},
+        locked=["image", "workers"],
+    )
     of(Policy, rules={"workers": {"max": 8}, "image": {"options": ["registry.example.com/*"]}})
     _used(list(Environment.objects.order_by("name")), "environment")
     _used(list(ComputeResource.objects.order_by("name")), "compute")
@@ -93,7 +160,9 @@ def _used(assets: Sequence[Environment | ComputeResource], kind: str) -> None:
 
 def _rules(users: Sequence[User], projects: Sequence[Project], member: User) -> None:
     def rule(user: User, role: str, scope: Scope) -> AccessRule:
-        return AccessRule(user=user, role=role, key=f"user:{user.pk} {role} {scope}", **scope.columns)
+        return AccessRule(
+            user=user, role=role, key=f"user:{user.pk} {role} {scope}", **scope.columns
+        )
 
     _bulk(AccessRule, len(users), lambda n: rule(users[n], VIEWER, of_project(projects[n])))
     _bulk(AccessRule, MEMBER_OF, lambda n: rule(member, L1, of_project(projects[n])))
@@ -103,17 +172,33 @@ def _project(number: int, cluster: Cluster, department: Department) -> Project:
     name = f"{_word(number)}-{number}"
     told = {"gpu": str(number % 9), "cpu": "12", "memory": str(1 << 36)}
     return Project(
-        name=name, cluster=cluster, department=department, namespace=f"muster-{name}", queue=name, gpu_quota=Decimal(number % 16),
-        synced_at=timezone.now(), allocated=told, created_at=_ago(number),
-    )  # fmt: skip
+        name=name,
+        cluster=cluster,
+        department=department,
+        namespace=f"muster-{name}",
+        queue=name,
+        gpu_quota=Decimal(number % 16),
+        synced_at=timezone.now(),
+        allocated=told,
+        created_at=_ago(number),
+    )
 
 
 def _entry(number: int, user: User) -> AuditEntry:
     return AuditEntry(
-        at=_ago(number), event=("create", "update", "sign-in")[number % 3], entity=("project", "environment", "user")[number % 3],
-        entity_id=str(number), entity_name=f"{_word(number)}-{number}", user=user, subject=user.username, subject_kind="user",
-        address="192.0.2.7", request_id=str(uuid.UUID(int=number)), before={"gpu_quota": "1"}, after={"gpu_quota": "2"},
-    )  # fmt: skip
+        at=_ago(number),
+        event=("create", "update", "sign-in")[number % 3],
+        entity=("project", "environment", "user")[number % 3],
+        entity_id=str(number),
+        entity_name=f"{_word(number)}-{number}",
+        user=user,
+        subject=user.username,
+        subject_kind="user",
+        address="192.0.2.7",
+        request_id=str(uuid.UUID(int=number)),
+        before={"gpu_quota": "1"},
+        after={"gpu_quota": "2"},
+    )
 
 
 def _bulk(model: type[models.Model], count: int, make: Make) -> list[Any]:

@@ -1,4 +1,5 @@
-"""How long the page of every table takes with many rows, through HTTP on loopback, beside a bare Django page in the same run.
+"""How long the page of every table takes with many rows, through HTTP on loopback, beside a bare
+Django page in the same run.
 
 python benchmarks/lists.py [--rows 10000] [--requests 100] [--only NAME ...]
 """
@@ -44,7 +45,9 @@ NEXT = re.compile(rb'rel="next"[^>]*href="([^"]+)"|href="([^"]+)"[^>]*rel="next"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`took` are milliseconds until all of it was there, `processor` those that the server worked for it."""
+    """`took` are milliseconds until all of it was there, `processor` those that the server worked
+    for it.
+    """
 
     status: int
     body: bytes
@@ -66,10 +69,16 @@ class Reader:
         self._http.request("GET", address, headers=self._headers)
         answer = self._http.getresponse()
         body = answer.read()
-        return Answer(answer.status, body, (time.monotonic() - started) * 1000, float(answer.headers[HEADER]))
+        return Answer(
+            answer.status, body, (time.monotonic() - started) * 1000, float(answer.headers[HEADER])
+        )
 
-    def measure(self, figures: Figures, name: str, address: str, count: int, aim: Aim | None = AIM) -> None:
-        """Milliseconds until the answer was there, and of the server's processor: the second says something on a busy machine, too."""
+    def measure(
+        self, figures: Figures, name: str, address: str, count: int, aim: Aim | None = AIM
+    ) -> None:
+        """Milliseconds until the answer was there, and of the server's processor: the second says
+        something on a busy machine, too.
+        """
         for _ in range(WARM):
             self.get(address)
         answers = [self.get(address) for _ in range(count)]
@@ -77,8 +86,12 @@ class Reader:
         figures.spread(f"{name}, processor", [each.processor for each in answers], 95, aim=aim)
 
 
-def measure(figures: Figures, reader: Reader, who: str, name: str, address: str, requests: int) -> None:
-    """The first page, one in the middle, a search and the file of one table, as far as this person sees it."""
+def measure(
+    figures: Figures, reader: Reader, who: str, name: str, address: str, requests: int
+) -> None:
+    """The first page, one in the middle, a search and the file of one table, as far as this person
+    sees it.
+    """
     first = reader.get(address)
     if first.status != 200:
         print(f"  {name}, {who}: not measured, {address} answers {first.status}", flush=True)
@@ -100,7 +113,10 @@ def measure(figures: Figures, reader: Reader, who: str, name: str, address: str,
     answers = [reader.get(file) for _ in range(FILES)]
     lines = answers[0].body.count(b"\n") - 1
     if answers[0].status == 200 and lines > 0:
-        figures.put(f"{name}, CSV of {lines} rows, {who}, ms", statistics.median(each.took for each in answers))
+        figures.put(
+            f"{name}, CSV of {lines} rows, {who}, ms",
+            statistics.median(each.took for each in answers),
+        )
 
 
 @contextmanager
@@ -111,7 +127,14 @@ def filled(rows: int) -> Iterator[tuple[WebServer, dict[str, str]]]:
     try:
         server.manage("migrate", "--verbosity", "0")
         command = [sys.executable, "-m", "benchmarks.list_rows", str(rows)]
-        done = subprocess.run(command, cwd=ROOT, env=server.environment, capture_output=True, text=True, timeout=FILLED_WITHIN)
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=server.environment,
+            capture_output=True,
+            text=True,
+            timeout=FILLED_WITHIN,
+        )
         if done.returncode:
             raise SystemExit(f"the rows could not be made:\n{done.stderr[-4000:]}")
         # The static files are collected, as `up` does.
@@ -123,9 +146,28 @@ def filled(rows: int) -> Iterator[tuple[WebServer, dict[str, str]]]:
 
 @contextmanager
 def served(server: WebServer, application: str) -> Iterator[str]:
-    """The address of one of our applications on the data of the `server`, which does not have to run: a process of its own."""
-    command = [sys.executable, "-m", "uvicorn", f"{application}:application", "--port", "0", "--lifespan", "off", "--no-access-log"]
-    process = subprocess.Popen(command, cwd=ROOT, env=server.environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    """The address of one of our applications on the data of the `server`, which does not have to
+    run: a process of its own.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        f"{application}:application",
+        "--port",
+        "0",
+        "--lifespan",
+        "off",
+        "--no-access-log",
+    ]
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=server.environment,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
     assert process.stderr is not None
     try:
         for line in process.stderr:
@@ -151,9 +193,17 @@ def main() -> int:
     figures = Figures()
     started = time.monotonic()
     with filled(chosen.rows) as (server, sessions):
-        print(f"  {chosen.rows} rows of each table, made in {time.monotonic() - started:.0f} s", flush=True)
-        with served(server, "benchmarks.peer_page") as there, served(server, "benchmarks.timed") as url:
-            Reader(there, sessions["admin"]).measure(figures, "a bare Django page of 50 rows, before", "/peer", chosen.requests, aim=None)
+        print(
+            f"  {chosen.rows} rows of each table, made in {time.monotonic() - started:.0f} s",
+            flush=True,
+        )
+        with (
+            served(server, "benchmarks.peer_page") as there,
+            served(server, "benchmarks.timed") as url,
+        ):
+            Reader(there, sessions["admin"]).measure(
+                figures, "a bare Django page of 50 rows, before", "/peer", chosen.requests, aim=None
+            )
             for who in ("admin", "member"):
                 reader = Reader(url, sessions[who])
                 for name, address in TABLES.items():
@@ -162,7 +212,9 @@ def main() -> int:
                 if not chosen.only:
                     reader.measure(figures, f"overview, {who}", "/overview", chosen.requests)
             # Others may use the machine: what has not changed in the same run has to cost the same.
-            Reader(there, sessions["admin"]).measure(figures, "a bare Django page of 50 rows, after", "/peer", chosen.requests, aim=None)
+            Reader(there, sessions["admin"]).measure(
+                figures, "a bare Django page of 50 rows, after", "/peer", chosen.requests, aim=None
+            )
     print(f"load after: {machine().rpartition(': ')[2]}")
     print("missed: " + ("; ".join(figures.missed) or "nothing"))
     return 1 if figures.missed else 0

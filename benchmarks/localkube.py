@@ -2,8 +2,9 @@
 
     benchmarks/localkube.py [--quick] [--pods N] [--peer-kubeconfig FILE]
 
-The load generator shares the machine's processors with the server it measures. Watches are held by a process of their own
-(`watchers.py`), so that sending and receiving do not wait for each other; times are compared on the clock that all processes share.
+The load generator shares the machine's processors with the server it measures. Watches are held by
+a process of their own (`watchers.py`), so that sending and receiving do not wait for each other;
+times are compared on the clock that all processes share.
 """
 
 import argparse
@@ -67,8 +68,14 @@ class Target:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the load: to see that it works, not how fast")
-    parser.add_argument("--pods", type=int, help="how many pods to list (default 10000, 1000 with --quick)")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a tenth of the load: to see that it works, not how fast",
+    )
+    parser.add_argument(
+        "--pods", type=int, help="how many pods to list (default 10000, 1000 with --quick)"
+    )
     parser.add_argument(
         "--peer-kubeconfig",
         type=Path,
@@ -95,7 +102,17 @@ def main() -> int:
 def own_server() -> Iterator[Target]:
     """A localkube on a data directory of its own, ended and removed with the benchmark."""
     folder = Path(tempfile.mkdtemp(prefix="localkube-benchmark-"))
-    command = [sys.executable, "-m", "localkube", "--data", str(folder / "data"), "--port", "0", "--die-with", str(os.getpid())]
+    command = [
+        sys.executable,
+        "-m",
+        "localkube",
+        "--data",
+        str(folder / "data"),
+        "--port",
+        "0",
+        "--die-with",
+        str(os.getpid()),
+    ]
     log = (folder / "log").open("wb")
     started = time.monotonic()
     process = subprocess.Popen(command, cwd=HERE.parent, stdout=log, stderr=subprocess.STDOUT)
@@ -139,12 +156,18 @@ def measure(target: Target, size: Size) -> Figures:
     return figures
 
 
-def memory(figures: Figures, target: Target, when: str, aim: Aim | None = None, *, peak: bool = False) -> None:
+def memory(
+    figures: Figures, target: Target, when: str, aim: Aim | None = None, *, peak: bool = False
+) -> None:
     """Resident memory of our own server; of a peer we know no process."""
     if target.pid is None:
         return
     wanted = "VmHWM:" if peak else "VmRSS:"
-    words = next(line.split() for line in read(f"/proc/{target.pid}/status").splitlines() if line.startswith(wanted))
+    words = next(
+        line.split()
+        for line in read(f"/proc/{target.pid}/status").splitlines()
+        if line.startswith(wanted)
+    )
     figures.put(f"memory {when}, MiB", int(words[1]) / 1024, aim)
 
 
@@ -152,10 +175,14 @@ def fill(figures: Figures, target: Target, size: Size) -> None:
     """Create the pods: the first few by one thread, all others by eight."""
     names = [f"load-{number:05d}" for number in range(size.pods)]
     few = min(size.few, size.pods // 2)
-    rate, median = create(target.server, objects.PODS, [objects.pod(name) for name in names[:few]], threads=1)
+    rate, median = create(
+        target.server, objects.PODS, [objects.pod(name) for name in names[:few]], threads=1
+    )
     figures.put("pod creates, 1 thread, a second", rate, Aim(200, at_least=True))
     figures.put("pod create, 1 thread, median ms", median)
-    rate, _ = create(target.server, objects.PODS, [objects.pod(name) for name in names[few:]], threads=8)
+    rate, _ = create(
+        target.server, objects.PODS, [objects.pod(name) for name in names[few:]], threads=8
+    )
     figures.put("pod creates, 8 threads, a second", rate, Aim(200, at_least=True))
 
 
@@ -163,11 +190,19 @@ def create_jobs(figures: Figures, target: Target, size: Size) -> None:
     for threads, count in ((1, size.few), (8, size.many)):
         jobs = [objects.job(f"job-{threads}-{number}") for number in range(count)]
         rate, _ = create(target.server, objects.JOBS, jobs, threads)
-        figures.put(f"PyTorchJob creates, {threads} thread{'s' if threads > 1 else ''}, a second", rate, Aim(200, at_least=True))
+        figures.put(
+            f"PyTorchJob creates, {threads} thread{'s' if threads > 1 else ''}, a second",
+            rate,
+            Aim(200, at_least=True),
+        )
 
 
-def create(server: Server, path: str, load: Sequence[dict[str, object]], threads: int) -> tuple[float, float]:
-    """Objects a second, and the median of one request in ms; the bodies are made before the clock starts."""
+def create(
+    server: Server, path: str, load: Sequence[dict[str, object]], threads: int
+) -> tuple[float, float]:
+    """Objects a second, and the median of one request in ms; the bodies are made before the clock
+    starts.
+    """
     bodies = [json.dumps(obj).encode() for obj in load]
 
     def work(mine: Sequence[bytes]) -> list[float]:
@@ -181,7 +216,11 @@ def create(server: Server, path: str, load: Sequence[dict[str, object]], threads
 
     started = time.monotonic()
     with ThreadPoolExecutor(threads) as pool:
-        times = [one for result in pool.map(work, [bodies[number::threads] for number in range(threads)]) for one in result]
+        times = [
+            one
+            for result in pool.map(work, [bodies[number::threads] for number in range(threads)])
+            for one in result
+        ]
     return len(bodies) / (time.monotonic() - started), statistics.median(times) * 1000
 
 
@@ -192,9 +231,15 @@ def lists(figures: Figures, target: Target, pods: int) -> None:
         print("  kubectl is not installed: not measured")
         return
     command = ["kubectl", "--kubeconfig", str(target.kubeconfig), "get", "pods", "-A"]
-    for title, options in (("", []), (" --chunk-size=0", ["--chunk-size=0"]), (" -o json", ["-o", "json"])):
+    for title, options in (
+        ("", []),
+        (" --chunk-size=0", ["--chunk-size=0"]),
+        (" -o json", ["-o", "json"]),
+    ):
         seconds, _ = median_of_three(
-            lambda options=options: len(subprocess.run([*command, *options], check=True, capture_output=True).stdout)
+            lambda options=options: len(
+                subprocess.run([*command, *options], check=True, capture_output=True).stdout
+            )
         )
         figures.put(f"kubectl get pods -A{title}, s", seconds)
 
@@ -204,7 +249,11 @@ def raw_lists(figures: Figures, connection: Connection, pods: int) -> None:
         ("full JSON", lambda: len(connection.raw("GET", objects.PODS)), Aim(1.5)),
         ("full JSON in pages of 500", lambda: paged(connection), None),
         ("Table", lambda: len(connection.raw("GET", objects.PODS, accept=TABLE)), None),
-        ("PartialObjectMetadataList", lambda: len(connection.raw("GET", objects.PODS, accept=PARTIAL)), None),
+        (
+            "PartialObjectMetadataList",
+            lambda: len(connection.raw("GET", objects.PODS, accept=PARTIAL)),
+            None,
+        ),
     )
     for way, get, aim in ways:
         seconds, size = median_of_three(get)
@@ -213,10 +262,14 @@ def raw_lists(figures: Figures, connection: Connection, pods: int) -> None:
 
 
 def paged(connection: Connection) -> int:
-    """All pages, one after the other; only their heads are read, so that the server is measured and not the client's parser."""
+    """All pages, one after the other; only their heads are read, so that the server is measured and
+    not the client's parser.
+    """
     size, token = 0, ""
     while True:
-        body = connection.raw("GET", f"{objects.PODS}?limit=500{'&continue=' + token if token else ''}")
+        body = connection.raw(
+            "GET", f"{objects.PODS}?limit=500{'&continue=' + token if token else ''}"
+        )
         size += len(body)
         found = CONTINUE.search(body, 0, HEAD)
         if found is None:
@@ -236,22 +289,46 @@ def median_of_three(get: Callable[[], int]) -> tuple[float, int]:
 
 
 def watch(figures: Figures, target: Target, watchers: int, patches: int) -> None:
-    """Status patches of one pod after another, and when each watcher of the namespace had the event."""
+    """Status patches of one pod after another, and when each watcher of the namespace had the
+    event.
+    """
     with Connection(target.server) as connection:
         version = connection.get(f"{objects.PODS}?limit=1")["metadata"]["resourceVersion"]
-        process = start_watchers(target, f"{objects.PODS}?watch=1&resourceVersion={version}", watchers, patches)
+        process = start_watchers(
+            target, f"{objects.PODS}?watch=1&resourceVersion={version}", watchers, patches
+        )
         sent, replied = patch(connection, patches, version)
     arrivals = stop_watchers(process)
-    figures.put(f"watch events delivered, {watchers} watchers, %", 100 * len(arrivals) / (watchers * patches), Aim(100, at_least=True))
-    figures.put(f"status patch, {watchers} watchers, median ms", statistics.median(replied[mark] - sent[mark] for mark in sent) / 1e6)
+    figures.put(
+        f"watch events delivered, {watchers} watchers, %",
+        100 * len(arrivals) / (watchers * patches),
+        Aim(100, at_least=True),
+    )
+    figures.put(
+        f"status patch, {watchers} watchers, median ms",
+        statistics.median(replied[mark] - sent[mark] for mark in sent) / 1e6,
+    )
     for since, moments, aim in (("sending the patch", sent, Aim(25)), ("its reply", replied, None)):
         waits = sorted((at - moments[mark]) / 1e6 for mark, at in arrivals)
-        figures.put(f"watch latency from {since}, {watchers} watchers, median ms", statistics.median(waits))
-        figures.put(f"watch latency from {since}, {watchers} watchers, p99 ms", waits[int(len(waits) * 0.99)], aim)
+        figures.put(
+            f"watch latency from {since}, {watchers} watchers, median ms", statistics.median(waits)
+        )
+        figures.put(
+            f"watch latency from {since}, {watchers} watchers, p99 ms",
+            waits[int(len(waits) * 0.99)],
+            aim,
+        )
 
 
 def start_watchers(target: Target, path: str, watchers: int, patches: int) -> subprocess.Popen[str]:
-    command = [sys.executable, str(HERE / "watchers.py"), str(target.kubeconfig), path, str(watchers), str(patches)]
+    command = [
+        sys.executable,
+        str(HERE / "watchers.py"),
+        str(target.kubeconfig),
+        path,
+        str(watchers),
+        str(patches),
+    ]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     if process.stdout.readline() != "ready\n":
@@ -260,13 +337,17 @@ def start_watchers(target: Target, path: str, watchers: int, patches: int) -> su
 
 
 def stop_watchers(process: subprocess.Popen[str]) -> Sequence[tuple[int, int]]:
-    """The mark and the moment of each event of each watch; what has not come a second after the last patch is lost."""
+    """The mark and the moment of each event of each watch; what has not come a second after the
+    last patch is lost.
+    """
     time.sleep(1)
     output, _ = process.communicate(timeout=ENDED_WITHIN)
     return [(int(mark), int(at)) for mark, at in (line.split() for line in output.splitlines())]
 
 
-def patch(connection: Connection, patches: int, version: str) -> tuple[Mapping[int, int], Mapping[int, int]]:
+def patch(
+    connection: Connection, patches: int, version: str
+) -> tuple[Mapping[int, int], Mapping[int, int]]:
     """When each patch was sent and when its reply was there, in nanoseconds."""
     sent, replied = {}, {}
     for mark in range(patches):
@@ -283,12 +364,19 @@ def logs(figures: Figures, target: Target, lines: int) -> None:
     with Connection(target.server) as connection:
         connection.post(objects.PODS, objects.talker("talker", lines))
         started = time.monotonic()
-        while connection.get(f"{objects.PODS}/talker")["status"]["phase"] not in ("Succeeded", "Failed"):
+        while connection.get(f"{objects.PODS}/talker")["status"]["phase"] not in (
+            "Succeeded",
+            "Failed",
+        ):
             if time.monotonic() - started > ENDED_WITHIN:
                 raise Refused("the pod that prints did not end")
             time.sleep(0.05)
-        figures.put(f"a pod printed {lines / 1e4:g} MB and ended after, s", time.monotonic() - started)
-        seconds, size = median_of_three(lambda: len(connection.raw("GET", f"{objects.PODS}/talker/log")))
+        figures.put(
+            f"a pod printed {lines / 1e4:g} MB and ended after, s", time.monotonic() - started
+        )
+        seconds, size = median_of_three(
+            lambda: len(connection.raw("GET", f"{objects.PODS}/talker/log"))
+        )
     figures.put("log that the API still has, MB", size / 1e6)
     figures.put("log throughput through the API, MB/s", size / 1e6 / seconds)
 

@@ -4,7 +4,9 @@ from typing import Any
 
 NAMESPACE = "muster-benchmark"
 HOLD = "localkube.muster.dev/hold"
-"""localkube stores a pod with this annotation and never starts it; to other servers it means nothing."""
+"""localkube stores a pod with this annotation and never starts it; to other servers it means
+nothing.
+"""
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 JOBS = f"/apis/kubeflow.org/v1/namespaces/{NAMESPACE}/pytorchjobs"
@@ -12,13 +14,28 @@ JOBS = f"/apis/kubeflow.org/v1/namespaces/{NAMESPACE}/pytorchjobs"
 
 def pod(name: str) -> dict[str, Any]:
     """A pod as a training job's worker is: about 6 kB once the server has filled it in."""
-    env = [{"name": f"SETTING_{number}", "value": f"value-of-the-setting-{number}"} for number in range(22)]
-    resources = {"requests": {"cpu": "4", "memory": "16Gi"}, "limits": {"cpu": "4", "memory": "16Gi"}}
-    mounts = [{"name": name, "mountPath": f"/mnt/{name}"} for name in ("data", "checkpoints", "shm")]
+    env = [
+        {"name": f"SETTING_{number}", "value": f"value-of-the-setting-{number}"}
+        for number in range(22)
+    ]
+    resources = {
+        "requests": {"cpu": "4", "memory": "16Gi"},
+        "limits": {"cpu": "4", "memory": "16Gi"},
+    }
+    mounts = [
+        {"name": name, "mountPath": f"/mnt/{name}"} for name in ("data", "checkpoints", "shm")
+    ]
     container = {
         "name": "pytorch",
         "image": "registry.example.com/team/train:2026.11",
-        "command": ["torchrun", "--nnodes=4", "--nproc-per-node=8", "/workspace/train.py", "--epochs=90", "--batch-size=256"],
+        "command": [
+            "torchrun",
+            "--nnodes=4",
+            "--nproc-per-node=8",
+            "/workspace/train.py",
+            "--epochs=90",
+            "--batch-size=256",
+        ],
         "env": env,
         "resources": resources,
         "volumeMounts": mounts,
@@ -35,16 +52,34 @@ def pod(name: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "labels": labels, "annotations": {HOLD: "true", "sidecar.istio.io/inject": "false"}},
+        "metadata": {
+            "name": name,
+            "labels": labels,
+            "annotations": {HOLD: "true", "sidecar.istio.io/inject": "false"},
+        },
         # A scheduler that does not exist: on a peer too, the objects are all there is to measure.
-        "spec": {"restartPolicy": "Never", "schedulerName": "nobody", "containers": [container], "volumes": volumes},
+        "spec": {
+            "restartPolicy": "Never",
+            "schedulerName": "nobody",
+            "containers": [container],
+            "volumes": volumes,
+        },
     }
 
 
 def job(name: str) -> dict[str, Any]:
     """A suspended PyTorchJob: an operator, where there is one, makes no pods of it."""
-    template = {"spec": {"containers": [{"name": "pytorch", "image": "train:1", "command": ["python", "train.py"]}]}}
-    replicas = {"Master": {"replicas": 1, "template": template}, "Worker": {"replicas": 3, "template": template}}
+    template = {
+        "spec": {
+            "containers": [
+                {"name": "pytorch", "image": "train:1", "command": ["python", "train.py"]}
+            ]
+        }
+    }
+    replicas = {
+        "Master": {"replicas": 1, "template": template},
+        "Worker": {"replicas": 3, "template": template},
+    }
     return {
         "apiVersion": "kubeflow.org/v1",
         "kind": "PyTorchJob",
@@ -58,4 +93,9 @@ def talker(name: str, lines: int) -> dict[str, Any]:
     text = "0123456789" * 10
     command = ["sh", "-c", f"yes {text[:99]} | head -n {lines}"]
     container = {"name": "main", "image": "busybox", "command": command}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }

@@ -1,4 +1,6 @@
-"""What a table's page can cost at least: the same frame, session and middleware around fifty rows that one query reads. An ASGI server."""
+"""What a table's page can cost at least: the same frame, session and middleware around fifty rows
+that one query reads. An ASGI server.
+"""
 
 import django
 
@@ -16,7 +18,8 @@ from projects.models import User  # noqa: E402
 ROWS = 50
 PAGE = """{% extends "base.html" %}
 {% block content %}<div class="mu-card"><table class="mu-table">
-{% for row in rows %}<tr><th scope="row">{{ row.username }}</th><td>{{ row.email }}</td><td>{{ row.last_login }}</td>
+{% for row in rows %}<tr><th scope="row">{{ row.username }}</th><td>{{ row.email }}</td>
+<td>{{ row.last_login }}</td>
 <td>{{ row.date_joined }}</td><td>{{ row.is_active }}</td><td>{{ row.pk }}</td></tr>{% endfor %}
 </table></div>{% endblock %}"""
 
@@ -24,7 +27,9 @@ PAGE = """{% extends "base.html" %}
 def page(request: HttpRequest) -> HttpResponse:
     """The first fifty users, without search, filters, columns or anything else."""
     template = engines["django"].from_string(PAGE)
-    return HttpResponse(template.render({"rows": User.objects.order_by("username")[:ROWS]}, request))
+    return HttpResponse(
+        template.render({"rows": User.objects.order_by("username")[:ROWS]}, request)
+    )
 
 
 urlpatterns = [path("peer", page, name="peer"), path("", include("console.urls"))]

@@ -43,7 +43,11 @@ def measure(figures: Figures, stage: Stage, changes: int) -> None:
         subprocess.run([*kubectl, "-A"], check=True, capture_output=True)
         times.append((time.monotonic() - started) * 1000)
     figures.put(LIST, statistics.median(times))
-    figures.spread(WATCH, watched([*kubectl, "-n", objects.NAMESPACE, "-w", "--watch-only"], stage, changes), 99)
+    figures.spread(
+        WATCH,
+        watched([*kubectl, "-n", objects.NAMESPACE, "-w", "--watch-only"], stage, changes),
+        99,
+    )
 
 
 def watched(command: list[str], stage: Stage, changes: int) -> list[float]:
@@ -64,12 +68,27 @@ def watched(command: list[str], stage: Stage, changes: int) -> list[float]:
         begin = time.monotonic()
         # It says nothing when it is ready: the first pod is changed until there is a line for it.
         while 0 not in lines and time.monotonic() - begin < 30:
-            connection.raw("PATCH", f"{objects.PODS}/load-{0:05d}/status", b'{"status":{"phase":"Running"}}', media=MERGE)
-            connection.raw("PATCH", f"{objects.PODS}/load-{0:05d}/status", b'{"status":{"phase":"Pending"}}', media=MERGE)
+            connection.raw(
+                "PATCH",
+                f"{objects.PODS}/load-{0:05d}/status",
+                b'{"status":{"phase":"Running"}}',
+                media=MERGE,
+            )
+            connection.raw(
+                "PATCH",
+                f"{objects.PODS}/load-{0:05d}/status",
+                b'{"status":{"phase":"Pending"}}',
+                media=MERGE,
+            )
             time.sleep(PAUSE)
         for number in range(1, changes + 1):
             sent[number] = time.monotonic()
-            connection.raw("PATCH", f"{objects.PODS}/load-{number:05d}/status", b'{"status":{"phase":"Running"}}', media=MERGE)
+            connection.raw(
+                "PATCH",
+                f"{objects.PODS}/load-{number:05d}/status",
+                b'{"status":{"phase":"Running"}}',
+                media=MERGE,
+            )
             paused()
     time.sleep(LAST_WAIT)
     process.terminate()
@@ -95,8 +114,18 @@ def compare(figures: Figures) -> None:
     print(f"\n {'beside kubectl':<66}{'console':>10}{'kubectl':>10}{'ratio':>8}")
     for ours, theirs in pairs:
         if values.get(ours) and values.get(theirs):
-            print(f"  {ours:<65}{values[ours]:>10.2f}{values[theirs]:>10.2f}{values[ours] / values[theirs]:>8.3f}")
+            print(
+                "  "
+                f"{ours:<65}{values[ours]:>10.2f}{values[theirs]:>10.2f}"
+                f"{values[ours] / values[theirs]:>8.3f}"
+            )
 
 
 def _pages(figures: Figures) -> list[str]:
-    return list(dict.fromkeys(found[1] for name in figures.values if (found := re.search(r"pod change to the browser, ([^,]+),", name))))
+    return list(
+        dict.fromkeys(
+            found[1]
+            for name in figures.values
+            if (found := re.search(r"pod change to the browser, ([^,]+),", name))
+        )
+    )

@@ -1,20 +1,27 @@
-"""How soon a cluster of 10,000 pods is in the database, and how soon what changes there is, beside kubectl and curl in the same run.
+"""How soon a cluster of 10,000 pods is in the database, and how soon what changes there is, beside
+kubectl and curl in the same run.
 
-    benchmarks/scale.py [--quick] [--workloads N] [--kubeconfig FILE] [--database-url postgres://...] [--only PART]...
+    benchmarks/scale.py [--quick] [--workloads N] [--kubeconfig FILE] [--database-url
+    postgres://...] [--only PART]...
 
-Workloads of four pods are objects in an API that does not run them: localkube, or the API server of --kubeconfig (with the CRDs of
-the training operator; the namespaces muster-scale-0 to -9 are made and deleted there). The database has their rows, as after a
-submission, and nothing of their jobs and pods. Then `manage.py follow` is started:
+Workloads of four pods are objects in an API that does not run them: localkube, or the API server of
+--kubeconfig (with the CRDs of the training operator; the namespaces muster-scale-0 to -9 are made
+and deleted there). The database has their rows, as after a submission, and nothing of their jobs
+and pods. Then `manage.py follow` is started:
 
-    first sync      nothing of the 10,000 pods is in the database: from the start of the follower's listings until all rows are right
+    first sync      nothing of the 10,000 pods is in the database: from the start of the follower's
+    listings until all rows are right
     stale sync      all rows are there, and every pod has changed while nobody followed
     second sync     a follower that starts anew finds that nothing has changed
-    changes         500 pods a second go down or up for a minute, and the status of their workloads with them: from the reply to a
+    changes         500 pods a second go down or up for a minute, and the status of their workloads
+    with them: from the reply to a
                     change until it can be read in the database, where somebody looks every 20 ms
-    relist          the API has forgotten where the watch of pods was (410), and pods have changed meanwhile. For this part there is
+    relist          the API has forgotten where the watch of pods was (410), and pods have changed
+    meanwhile. For this part there is
                     a proxy between the follower and the API, which costs a little
 
-Everything shares the machine's processors: the API, the database, the follower, and what makes the load.
+Everything shares the machine's processors: the API, the database, the follower, and what makes the
+load.
 """
 
 import argparse
@@ -49,7 +56,10 @@ from stage import Helper, memory, new_database  # noqa: E402
 from tests.cluster import ROOT, LocalKube  # noqa: E402
 from tests.installation import clean_environment  # noqa: E402
 
-KEYS = {"secret_key": "a-benchmark-signs-nothing-with-this-key", "encryption_keys": "YmVuY2htYXJrLWJlbmNobWFyay1iZW5jaG1hcmstYmU="}
+KEYS = {
+    "secret_key": "a-benchmark-signs-nothing-with-this-key",
+    "encryption_keys": "YmVuY2htYXJrLWJlbmNobWFyay1iZW5jaG1hcmstYmU=",
+}
 SYNC, HELD, LAG = Aim(2.5), Aim(150), Aim(1000)
 RATE = 500
 ALL_AT_ONCE = 10_000
@@ -80,13 +90,35 @@ QUICK = Size(250, seconds=6, missed=100)
 def main() -> int:
     words = (__doc__ or "").split("\n\n")
     parser = argparse.ArgumentParser(
-        description=words[0], epilog="\n\n".join(words[2:]), formatter_class=argparse.RawDescriptionHelpFormatter
+        description=words[0],
+        epilog="\n\n".join(words[2:]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--quick", action="store_true", help="a tenth of the load: to see that it works, not how fast")
-    parser.add_argument("--workloads", type=int, help="how many workloads of four pods (default 2500, 250 with --quick)")
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="an API server to measure against instead of localkube")
-    parser.add_argument("--database-url", default="", metavar="URL", help="PostgreSQL instead of SQLite")
-    parser.add_argument("--only", action="append", choices=PARTS, help="one part beside the first sync; may be given more than once")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a tenth of the load: to see that it works, not how fast",
+    )
+    parser.add_argument(
+        "--workloads",
+        type=int,
+        help="how many workloads of four pods (default 2500, 250 with --quick)",
+    )
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="an API server to measure against instead of localkube",
+    )
+    parser.add_argument(
+        "--database-url", default="", metavar="URL", help="PostgreSQL instead of SQLite"
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=PARTS,
+        help="one part beside the first sync; may be given more than once",
+    )
     given = parser.parse_args()
     size = QUICK if given.quick else FULL
     if given.workloads:
@@ -94,13 +126,21 @@ def main() -> int:
     # Told to end, it ends as it does by itself: with nothing left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before its end"))
     print(machine())
-    print(f"{size.workloads} workloads on {'PostgreSQL' if given.database_url else 'SQLite'}, {given.kubeconfig or 'localkube'}")
+    print(
+        f"{size.workloads} workloads on {'PostgreSQL' if given.database_url else 'SQLite'}, "
+        f"{given.kubeconfig or 'localkube'}"
+    )
     figures = Figures()
     folder = Path(tempfile.mkdtemp(prefix="muster-scale-"))
     try:
         with api(folder, given.kubeconfig) as kubeconfig, new_database(given.database_url) as url:
             bench = Bench(
-                figures, size, folder, kubeconfig, url, Estate.planned(Server.of(kubeconfig), size.workloads, nodes=not given.kubeconfig)
+                figures,
+                size,
+                folder,
+                kubeconfig,
+                url,
+                Estate.planned(Server.of(kubeconfig), size.workloads, nodes=not given.kubeconfig),
             )
             bench.prepare()
             try:
@@ -141,7 +181,9 @@ class Bench:
     @property
     def environment(self) -> dict[str, str]:
         redis = "redis://127.0.0.1:1/0"  # nobody looks at pages here, so nobody has to be woken
-        options = clean_environment(data_dir=self.folder, redis_url=redis, database_url=self.database_url, **KEYS)
+        options = clean_environment(
+            data_dir=self.folder, redis_url=redis, database_url=self.database_url, **KEYS
+        )
         return options | {"DJANGO_SETTINGS_MODULE": "console.settings"}
 
     def prepare(self) -> None:
@@ -149,28 +191,47 @@ class Bench:
         self.manage("migrate", "--verbosity", "0")
         began = time.monotonic()
         self.estate.fill()
-        self.figures.put("objects made in the API, a second", 6 * self.size.workloads / (time.monotonic() - began))
+        self.figures.put(
+            "objects made in the API, a second",
+            6 * self.size.workloads / (time.monotonic() - began),
+        )
         config = self.kubeconfig.read_text()
         named = [vars(each) for each in self.estate.workloads]
-        self.ask("rows", {"server": "https://127.0.0.1:1", "kubeconfig": config, "workloads": named})
+        self.ask(
+            "rows", {"server": "https://127.0.0.1:1", "kubeconfig": config, "workloads": named}
+        )
 
     def manage(self, *arguments: str) -> None:
-        subprocess.run([sys.executable, "manage.py", *arguments], cwd=ROOT, env=self.environment, check=True)
+        subprocess.run(
+            [sys.executable, "manage.py", *arguments], cwd=ROOT, env=self.environment, check=True
+        )
 
     def ask(self, what: str, given: Any) -> Any:
         command = [sys.executable, "-m", "benchmarks.followed", what]
-        done = subprocess.run(command, cwd=ROOT, env=self.environment, input=json.dumps(given) + "\n", capture_output=True, text=True)
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=self.environment,
+            input=json.dumps(given) + "\n",
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
             raise SystemExit(f"{what} failed:\n{done.stderr[-4000:]}")
         return json.loads(done.stdout.splitlines()[-1])
 
     def beside(self, what: str, given: Any) -> Helper:
-        return Helper([sys.executable, "-m", "benchmarks.followed", what], self.environment, json.dumps(given))
+        return Helper(
+            [sys.executable, "-m", "benchmarks.followed", what], self.environment, json.dumps(given)
+        )
 
     def rightly(self) -> Helper:
         """Who tells when the rows are as the API is now."""
         estate = self.estate
-        return self.beside("right", {"versions": {estate.uids[path]: version for path, version in estate.versions.items()}})
+        return self.beside(
+            "right",
+            {"versions": {estate.uids[path]: version for path, version in estate.versions.items()}},
+        )
 
 
 def when_right(looker: Helper) -> float:
@@ -197,7 +258,9 @@ class Follower:
             if self.process.poll() is not None:
                 break
             time.sleep(0.01)
-        raise SystemExit("the follower did not follow:\n" + "\n".join(line for _, line in self.said)[-4000:])
+        raise SystemExit(
+            "the follower did not follow:\n" + "\n".join(line for _, line in self.said)[-4000:]
+        )
 
     @property
     def busy(self) -> float:
@@ -216,7 +279,14 @@ class Follower:
 @contextmanager
 def following(bench: Bench) -> Iterator[Follower]:
     command = [sys.executable, "manage.py", "follow", "--holder", "benchmark"]
-    process = subprocess.Popen(command, cwd=ROOT, env=bench.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=bench.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     follower = Follower(process)
 
     def listen() -> None:
@@ -254,7 +324,9 @@ def first_sync(bench: Bench) -> None:
     looker = bench.rightly()
     with following(bench) as follower:
         began = follower.when(FOLLOWING)
-        bench.figures.put(f"first sync of {len(bench.estate.versions)} pods, s", when_right(looker) - began, SYNC)
+        bench.figures.put(
+            f"first sync of {len(bench.estate.versions)} pods, s", when_right(looker) - began, SYNC
+        )
         put_memory(bench, follower, "first sync")
 
 
@@ -270,7 +342,9 @@ def stale_sync(bench: Bench) -> None:
 def second_sync(bench: Bench) -> None:
     with following(bench) as follower:
         began = follower.when(FOLLOWING)
-        bench.figures.put("second sync, nothing has changed, s", follower.when(TAKEN_IN, "pods") - began, SYNC)
+        bench.figures.put(
+            "second sync, nothing has changed, s", follower.when(TAKEN_IN, "pods") - began, SYNC
+        )
         put_memory(bench, follower, "second sync")
 
 
@@ -284,13 +358,19 @@ def changes(bench: Bench) -> None:
         time.sleep(LAST_WAIT)
         lags = lateness(sent, json.loads(looker.gathered().splitlines()[-1]))
         bench.figures.put("changes at the API, a second", len(sent) / took)
-        bench.figures.put("changes that came to the database, %", 100 * len(lags) / len(sent), Aim(100, at_least=True))
+        bench.figures.put(
+            "changes that came to the database, %",
+            100 * len(lags) / len(sent),
+            Aim(100, at_least=True),
+        )
         bench.figures.spread("change to the row", lags, 99, aim=LAG)
         put_memory(bench, follower, "changes")
 
 
 def lateness(sent: list[tuple[str, str, int]], arrived: list[tuple[str, str, int]]) -> list[float]:
-    """Milliseconds from each change until its row had that version or a newer one; below zero is nothing."""
+    """Milliseconds from each change until its row had that version or a newer one; below zero is
+    nothing.
+    """
     seen: dict[str, list[tuple[int, int]]] = {}
     for uid, version, at in arrived:
         seen.setdefault(uid, []).append((int(version), at))
@@ -323,13 +403,27 @@ def relist(bench: Bench) -> None:
 def peers(bench: Bench) -> None:
     """What others need to get the same list, and what they do with it is nothing."""
     with Connection(bench.estate.server) as connection:
-        bench.figures.put("the list in pages of 500, read and thrown away, s", median(lambda: paged(connection)))
+        bench.figures.put(
+            "the list in pages of 500, read and thrown away, s", median(lambda: paged(connection))
+        )
     if shutil.which("curl"):
         bench.figures.put("curl of the whole list, s", median(lambda: curl(bench.kubeconfig)))
     if shutil.which("kubectl"):
         for options in ("", " -o json"):
-            command = ["kubectl", "--kubeconfig", str(bench.kubeconfig), "get", "pods", "-A", *options.split()]
-            seconds = median(lambda command=command: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
+            command = [
+                "kubectl",
+                "--kubeconfig",
+                str(bench.kubeconfig),
+                "get",
+                "pods",
+                "-A",
+                *options.split(),
+            ]
+            seconds = median(
+                lambda command=command: subprocess.run(
+                    command, check=True, stdout=subprocess.DEVNULL
+                )
+            )
             bench.figures.put(f"kubectl get pods -A{options}, s", seconds)
 
 
@@ -340,7 +434,13 @@ def curl(kubeconfig: Path) -> None:
     with tempfile.NamedTemporaryFile() as authority:
         authority.write(base64.b64decode(cluster["certificate-authority-data"]))
         authority.flush()
-        lines = [f"url = {cluster['server']}/api/v1/pods", f"cacert = {authority.name}", 'noproxy = "*"', "silent", "fail"]
+        lines = [
+            f"url = {cluster['server']}/api/v1/pods",
+            f"cacert = {authority.name}",
+            'noproxy = "*"',
+            "silent",
+            "fail",
+        ]
         lines += [f'header = "Authorization: Bearer {user["token"]}"', "output = /dev/null"]
         subprocess.run(["curl", "--config", "-"], input="\n".join(lines), text=True, check=True)
 
@@ -349,7 +449,9 @@ def paged(connection: Connection) -> None:
     """All pages, one after the other; only their heads are looked at."""
     token = ""
     while True:
-        body = connection.raw("GET", f"/api/v1/pods?limit=500{'&continue=' + token if token else ''}")
+        body = connection.raw(
+            "GET", f"/api/v1/pods?limit=500{'&continue=' + token if token else ''}"
+        )
         found = CONTINUE.search(body[:HEAD]) or CONTINUE.search(body[-HEAD:])
         if found is None:
             return

@@ -1,4 +1,6 @@
-"""Rows as a busy installation has them: workloads of four pods over several projects, people and statuses. Needs Django set up."""
+"""Rows as a busy installation has them: workloads of four pods over several projects, people and
+statuses. Needs Django set up.
+"""
 
 import random
 import uuid
@@ -13,7 +15,16 @@ from clusters.models import Cluster
 from projects.models import AccessRule, Department, Project, User
 from projects.permissions import L1
 from workloads.models import Attempt, Event, Pod, Position, Workload
-from workloads.specs import Architecture, Compute, Environment, Framework, Gpus, Setup, Spec, to_json
+from workloads.specs import (
+    Architecture,
+    Compute,
+    Environment,
+    Framework,
+    Gpus,
+    Setup,
+    Spec,
+    to_json,
+)
 
 AT_ONCE = 1000
 PROJECTS = 20
@@ -23,9 +34,13 @@ WORDS = ("resnet", "bert", "llama", "vit", "unet", "whisper", "clip", "gpt", "t5
 
 
 def seed(workloads: int, *, cluster: Cluster, department: Department, owner: User) -> None:
-    """Add so many workloads, each of a master and three workers with its events, to PROJECTS projects. The same every time."""
+    """Add so many workloads, each of a master and three workers with its events, to PROJECTS
+    projects. The same every time.
+    """
     chance = random.Random(7)
-    projects = [_project(f"seed-{number}", cluster, department, owner) for number in range(PROJECTS)]
+    projects = [
+        _project(f"seed-{number}", cluster, department, owner) for number in range(PROJECTS)
+    ]
     made = _workloads(workloads, projects, owner, chance)
     with transaction.atomic():
         position, _ = Position.objects.select_for_update().get_or_create(pk=1)
@@ -34,21 +49,33 @@ def seed(workloads: int, *, cluster: Cluster, department: Department, owner: Use
                 position.value += 1
                 workload.changed = position.value
             Workload.objects.bulk_create(batch)
-            Attempt.objects.bulk_create([Attempt(workload=each, number=1, status=each.status) for each in batch])
+            Attempt.objects.bulk_create(
+                [Attempt(workload=each, number=1, status=each.status) for each in batch]
+            )
             Pod.objects.bulk_create([pod for each in batch for pod in _pods(each)])
-            Event.objects.bulk_create([Event(workload=each, attempt=1, kind="status", new=each.status) for each in batch])
+            Event.objects.bulk_create(
+                [Event(workload=each, attempt=1, kind="status", new=each.status) for each in batch]
+            )
         position.save()
 
 
 def _project(name: str, cluster: Cluster, department: Department, owner: User) -> Project:
     project, _ = Project.objects.get_or_create(
-        name=name, defaults={"department": department, "cluster": cluster, "namespace": f"muster-{name}", "queue": name}
+        name=name,
+        defaults={
+            "department": department,
+            "cluster": cluster,
+            "namespace": f"muster-{name}",
+            "queue": name,
+        },
     )
     AccessRule.objects.get_or_create(user=owner, project=project, defaults={"role": L1})
     return project
 
 
-def _workloads(count: int, projects: list[Project], owner: User, chance: random.Random) -> Iterator[Workload]:
+def _workloads(
+    count: int, projects: list[Project], owner: User, chance: random.Random
+) -> Iterator[Workload]:
     now = timezone.now()
     for number in range(count):
         project = chance.choice(projects)
@@ -79,7 +106,9 @@ def _workloads(count: int, projects: list[Project], owner: User, chance: random.
 
 def spec_of(project: Project, name: str) -> Spec:
     """A master and three workers with a GPU each."""
-    setup = Setup(environment=Environment(image="example.com/train:1"), compute=Compute(gpus=Gpus(devices=1)))
+    setup = Setup(
+        environment=Environment(image="example.com/train:1"), compute=Compute(gpus=Gpus(devices=1))
+    )
     return Spec(
         name=name,
         project=project.name,

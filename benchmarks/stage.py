@@ -1,4 +1,6 @@
-"""Everything that `make up` starts, on data of its own, for a benchmark; and what a benchmark asks of it. No Django here: see `inside`."""
+"""Everything that `make up` starts, on data of its own, for a benchmark; and what a benchmark asks
+of it. No Django here: see `inside`.
+"""
 
 import http.client
 import json
@@ -61,12 +63,22 @@ class Stage:
         """That of the installation's own processes."""
         kept = json.loads((self.installation.data / "up.json").read_text())
         redis = f"redis://:{kept['redis_password']}@127.0.0.1:{kept['redis_port']}/0"
-        return clean_environment(**self.installation.options, redis_url=redis) | {"DJANGO_SETTINGS_MODULE": "console.settings"}
+        return clean_environment(**self.installation.options, redis_url=redis) | {
+            "DJANGO_SETTINGS_MODULE": "console.settings"
+        }
 
     def inside(self, what: str, *arguments: str, given: str = "") -> Any:
         """The answer of benchmarks.inside."""
         command = [sys.executable, "-m", "benchmarks.inside", what, *arguments]
-        done = subprocess.run(command, cwd=ROOT, env=self.environment(), input=given, capture_output=True, text=True, timeout=INSIDE_WITHIN)
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=self.environment(),
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=INSIDE_WITHIN,
+        )
         if done.returncode:
             raise SystemExit(f"{what} failed:\n{done.stderr[-4000:]}")
         return json.loads(done.stdout.splitlines()[-1])
@@ -88,7 +100,14 @@ class Helper:
     """A process that says "ready", gathers until its input ends, and then prints what it has."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], first: str) -> None:
-        self._process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         if first:
@@ -117,7 +136,9 @@ class Browserless:
         self._headers = {"Cookie": f"muster_session={stage.sessions[name]}", "Accept": "text/html"}
 
     def get(self, address: str) -> tuple[float, bytes]:
-        """The milliseconds until the whole answer was there, and the answer. Ends the benchmark unless it is 200."""
+        """The milliseconds until the whole answer was there, and the answer. Ends the benchmark
+        unless it is 200.
+        """
         if time.monotonic() - self._used > IDLE:
             self._http.close()
         started = time.monotonic()
@@ -145,7 +166,9 @@ def staged(database_url: str) -> Iterator[Stage]:
 
 @contextmanager
 def new_database(url: str) -> Iterator[str]:
-    """The address of an empty database beside the one that is given; "" stays "": SQLite in the data directory."""
+    """The address of an empty database beside the one that is given; "" stays "": SQLite in the
+    data directory.
+    """
     if not url:
         yield ""
         return
@@ -162,6 +185,8 @@ def new_database(url: str) -> Iterator[str]:
 
 def memory(pid: int) -> tuple[float, float]:
     """Resident memory of a process, and its share where pages are shared, in MiB."""
-    found = re.findall(r"^(Rss|Pss):\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
+    found = re.findall(
+        r"^(Rss|Pss):\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE
+    )
     sizes = {name: int(size) / 1024 for name, size in found}
     return sizes["Rss"], sizes["Pss"]

@@ -17,7 +17,9 @@ AIM = Aim(60)
 
 
 def measure(figures: Figures, stage: Stage, requests: int) -> None:
-    """Each page many times, by an administrator and by somebody whose projects narrow it; and pages that nobody has seen before."""
+    """Each page many times, by an administrator and by somebody whose projects narrow it; and pages
+    that nobody has seen before.
+    """
     far = min(FAR, int(stage.inside("rows", "admin")) // SHOWN)
     for username, title in PEOPLE:
         (cursor,) = stage.inside("cursors", username, str(far))
@@ -35,14 +37,25 @@ def measure(figures: Figures, stage: Stage, requests: int) -> None:
             for _ in range(WARM):
                 person.get(address)
             times = [person.get(address)[0] for _ in range(requests)]
-            figures.spread(f"{what}, {title}", times, 95, aim=AIM if what in ("first page", f"page {far}") else None)
-        figures.spread(f"pages seen for the first time, {title}", unseen(stage, person, username, far // 2, requests), 95)
+            figures.spread(
+                f"{what}, {title}",
+                times,
+                95,
+                aim=AIM if what in ("first page", f"page {far}") else None,
+            )
+        figures.spread(
+            f"pages seen for the first time, {title}",
+            unseen(stage, person, username, far // 2, requests),
+            95,
+        )
         counts = stage.inside("statements", username, *addresses.values())
         for what, count in zip(addresses, counts, strict=True):
             figures.put(f"queries, {what}, {title}", count)
 
 
-def unseen(stage: Stage, person: Browserless, username: str, beginning: int, requests: int) -> list[float]:
+def unseen(
+    stage: Stage, person: Browserless, username: str, beginning: int, requests: int
+) -> list[float]:
     """Turning over page after page: the rows of each are made into HTML for the first time."""
     (cursor,) = stage.inside("cursors", username, str(max(2, beginning)))
     address = f"/workloads?page={quote(cursor)}"

@@ -1,4 +1,5 @@
-"""The console as an ASGI server that says with each answer how many milliseconds of the processor it took.
+"""The console as an ASGI server that says with each answer how many milliseconds of the processor
+it took.
 
 That says something on a machine that others use, too, as long as one request is made at a time.
 """
@@ -31,7 +32,10 @@ def timed(application: Application) -> Application:
             held.append(message)
             if message["type"] == "http.response.body" and not message.get("more_body"):
                 took = (time.process_time() - started) * 1000
-                held[0]["headers"] = [*held[0]["headers"], (HEADER.encode(), f"{took:.3f}".encode())]
+                held[0]["headers"] = [
+                    *held[0]["headers"],
+                    (HEADER.encode(), f"{took:.3f}".encode()),
+                ]
                 for each in held:
                     await send(each)
 

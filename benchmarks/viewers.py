@@ -1,8 +1,10 @@
-"""A process of many clients which hold the table's stream as a browser does, and say when each row reached them.
+"""A process of many clients which hold the table's stream as a browser does, and say when each row
+reached them.
 
-`viewers.py HOST PORT COUNT` reads a JSON list of session keys, one line. Each client loads the page, takes its position, and opens the
-stream from there. "ready" is printed once all are open; once the input ends, one line of JSON: for each client its list of
-[nanoseconds since 1970, workload, text of the pods cell].
+`viewers.py HOST PORT COUNT` reads a JSON list of session keys, one line. Each client loads the
+page, takes its position, and opens the stream from there. "ready" is printed once all are open;
+once the input ends, one line of JSON: for each client its list of [nanoseconds since 1970,
+workload, text of the pods cell].
 """
 
 import asyncio
@@ -25,7 +27,14 @@ AT_ONCE = 8
 Chunks = list[tuple[int, bytes]]
 
 
-async def look(host: str, port: int, session: str, opened: asyncio.Event, gate: asyncio.Semaphore, chunks: Chunks) -> None:
+async def look(
+    host: str,
+    port: int,
+    session: str,
+    opened: asyncio.Event,
+    gate: asyncio.Semaphore,
+    chunks: Chunks,
+) -> None:
     """Open the page and then its stream, and keep what comes with its time."""
     async with gate:
         page = await load(host, port, session)
@@ -35,7 +44,15 @@ async def look(host: str, port: int, session: str, opened: asyncio.Event, gate: 
         address = found[1].decode().replace("&amp;", "&")
         reader, writer = await asyncio.open_connection(host, port, limit=READ)
         joint = "" if address.endswith("?") else "&"
-        writer.write(request(f"{address}{joint}after={found[2].decode()}", host, port, session, "text/event-stream"))
+        writer.write(
+            request(
+                f"{address}{joint}after={found[2].decode()}",
+                host,
+                port,
+                session,
+                "text/event-stream",
+            )
+        )
         head = await reader.readuntil(OPENED)
     if b" 200 " not in head.split(b"\r\n", 1)[0]:
         raise SystemExit(f"the stream was refused: {head!r}")
@@ -53,7 +70,10 @@ async def load(host: str, port: int, session: str) -> bytes:
 
 
 def request(path: str, host: str, port: int, session: str, accept: str, more: str = "") -> bytes:
-    head = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAccept: {accept}\r\nCookie: muster_session={session}\r\n{more}\r\n"
+    head = (
+        f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAccept: {accept}\r\nCookie: "
+        f"muster_session={session}\r\n{more}\r\n"
+    )
     return head.encode()
 
 
@@ -62,7 +82,12 @@ def arrivals(chunks: Chunks) -> list[tuple[int, str, str]]:
     ends = list(itertools.accumulate(len(chunk) for _, chunk in chunks))
     whole = b"".join(chunk for _, chunk in chunks)
     return [
-        (chunks[bisect.bisect_left(ends, found.end())][0], found[1].decode(), found[2].decode().strip()) for found in ROW.finditer(whole)
+        (
+            chunks[bisect.bisect_left(ends, found.end())][0],
+            found[1].decode(),
+            found[2].decode().strip(),
+        )
+        for found in ROW.finditer(whole)
     ]
 
 
@@ -72,7 +97,9 @@ async def main(host: str, port: int, count: int) -> None:
     opened = [asyncio.Event() for _ in range(count)]
     kept: list[Chunks] = [[] for _ in range(count)]
     tasks = [
-        asyncio.create_task(look(host, port, sessions[number % len(sessions)], opened[number], gate, kept[number]))
+        asyncio.create_task(
+            look(host, port, sessions[number % len(sessions)], opened[number], gate, kept[number])
+        )
         for number in range(count)
     ]
     everybody = asyncio.gather(*(each.wait() for each in opened))

@@ -1,8 +1,9 @@
-"""A process that holds many watches and says when each of their events arrived; a benchmark starts it beside itself.
+"""A process that holds many watches and says when each of their events arrived; a benchmark starts
+it beside itself.
 
-`watchers.py KUBECONFIG PATH COUNT EVENTS`: prints "ready" once every watch is open, then, when each has seen EVENTS marked events
-or the input is closed, one line of "MARK NANOSECONDS" for each event of each watch. The clock is CLOCK_MONOTONIC, which all
-processes of a machine share.
+`watchers.py KUBECONFIG PATH COUNT EVENTS`: prints "ready" once every watch is open, then, when each
+has seen EVENTS marked events or the input is closed, one line of "MARK NANOSECONDS" for each event
+of each watch. The clock is CLOCK_MONOTONIC, which all processes of a machine share.
 """
 
 import asyncio
@@ -20,9 +21,13 @@ KEEP = 64
 """Bytes kept from one read to the next, so that a mark on the border is found."""
 
 
-async def follow(server: Server, path: str, events: int, opened: asyncio.Event, arrivals: list[tuple[int, int]]) -> None:
+async def follow(
+    server: Server, path: str, events: int, opened: asyncio.Event, arrivals: list[tuple[int, int]]
+) -> None:
     """Hold one watch until it has seen `events` different marks."""
-    reader, writer = await asyncio.open_connection(server.host, server.port, ssl=server.context, server_hostname=server.host, limit=READ)
+    reader, writer = await asyncio.open_connection(
+        server.host, server.port, ssl=server.context, server_hostname=server.host, limit=READ
+    )
     head = "".join(f"{name}: {value}\r\n" for name, value in server.headers().items())
     writer.write(f"GET {path} HTTP/1.1\r\nHost: {server.host}\r\n{head}\r\n".encode())
     answer = await reader.readuntil(b"\r\n\r\n")

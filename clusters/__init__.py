@@ -1,1 +1,3 @@
-"""Where workloads run: the clusters a console knows, their nodes, and the room that talks to them."""
+"""Where workloads run: the clusters a console knows, their nodes, and the room that talks to
+them.
+"""

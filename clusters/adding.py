@@ -9,13 +9,24 @@ from django.core.validators import RegexValidator
 
 from clusters import connections
 from clusters.kube import inside
-from clusters.kube.access import MAX_KUBECONFIG, MAX_TOKEN, Access, BadKubeconfig, as_kubeconfig, check_token, from_kubeconfig
+from clusters.kube.access import (
+    MAX_KUBECONFIG,
+    MAX_TOKEN,
+    Access,
+    BadKubeconfig,
+    as_kubeconfig,
+    check_token,
+    from_kubeconfig,
+)
 from clusters.models import Way
 from console import reach
 
 NAME = RegexValidator(
     r"^[A-Za-z0-9]([-._ A-Za-z0-9]*[A-Za-z0-9])?$",
-    "Use letters, digits, dashes, dots, underscores and spaces; start and end with a letter or a digit.",
+    (
+        "Use letters, digits, dashes, dots, underscores and spaces; start and end with a letter "
+        "or a digit."
+    ),
 )
 STORED = "stored"
 """The fourth way of a cluster that is there already: as it is."""
@@ -26,29 +37,44 @@ class ClusterForm(forms.Form):
     """A new cluster. `credentials` are then what `actions.register` takes."""
 
     name = forms.CharField(
-        max_length=63, validators=[NAME], widget=forms.TextInput(_OFF), help_text="As pages and the API show it; it can be changed later."
+        max_length=63,
+        validators=[NAME],
+        widget=forms.TextInput(_OFF),
+        help_text="As pages and the API show it; it can be changed later.",
     )
-    way = forms.ChoiceField(label="How it is reached", widget=forms.RadioSelect, error_messages={"required": "Choose one of the ways."})
+    way = forms.ChoiceField(
+        label="How it is reached",
+        widget=forms.RadioSelect,
+        error_messages={"required": "Choose one of the ways."},
+    )
     kubeconfig = forms.CharField(
         required=False,
         strip=False,
         max_length=MAX_KUBECONFIG,
         widget=forms.Textarea({"rows": 10, "class": "mu-mono", **_OFF}),
-        help_text="What `kubectl config view --raw --minify --flatten` prints. Only data inside it counts: programs that fetch "
-        "credentials, files of another machine and other providers are refused.",
+        help_text=(
+            "What `kubectl config view --raw --minify --flatten` prints. Only data inside it "
+            "counts: programs that fetch credentials, files of another machine and other "
+            "providers are refused."
+        ),
     )
     server = forms.CharField(
         label="Address of the API server",
         required=False,
         max_length=255,
-        widget=forms.TextInput({"placeholder": "https://203.0.113.7:6443", "inputmode": "url", **_OFF}),
+        widget=forms.TextInput(
+            {"placeholder": "https://203.0.113.7:6443", "inputmode": "url", **_OFF}
+        ),
     )
     token = forms.CharField(
         required=False,
         max_length=MAX_TOKEN,
         widget=forms.PasswordInput(_OFF | {"autocomplete": "new-password"}, render_value=True),
-        help_text="Of a service account that may do what Muster does. `kubectl apply -k deploy/kustomize/overlays/remote-cluster` makes "
-        "one; docs/production.md says how to read its token.",
+        help_text=(
+            "Of a service account that may do what Muster does. `kubectl apply -k "
+            "deploy/kustomize/overlays/remote-cluster` makes one; docs/production.md says how to "
+            "read its token."
+        ),
     )
     ca = forms.CharField(
         label="Certificate authority",
@@ -56,12 +82,18 @@ class ClusterForm(forms.Form):
         strip=False,
         max_length=MAX_KUBECONFIG,
         widget=forms.Textarea({"rows": 5, "class": "mu-mono", **_OFF}),
-        help_text="PEM text. Empty where the server's certificate is signed by an authority that this machine trusts.",
+        help_text=(
+            "PEM text. Empty where the server's certificate is signed by an authority that this "
+            "machine trusts."
+        ),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        ways = [(Way.KUBECONFIG.value, "Paste a kubeconfig"), (Way.TOKEN.value, "Give its address and a token")]
+        ways = [
+            (Way.KUBECONFIG.value, "Paste a kubeconfig"),
+            (Way.TOKEN.value, "Give its address and a token"),
+        ]
         if inside.is_there(os.environ, settings.SERVICE_ACCOUNT):
             ways.append((Way.INSIDE.value, "The cluster that Muster runs in"))
         self.fields["way"].choices = ways  # type: ignore[attr-defined]
@@ -70,7 +102,9 @@ class ClusterForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
         if not self.errors.keys() & {"way", "kubeconfig", "server", "token", "ca"}:
-            {Way.KUBECONFIG.value: self._clean_kubeconfig, Way.TOKEN.value: self._clean_token}.get(given.get("way", ""), _nothing)()
+            {Way.KUBECONFIG.value: self._clean_kubeconfig, Way.TOKEN.value: self._clean_token}.get(
+                given.get("way", ""), _nothing
+            )()
         return given
 
     @property
@@ -110,15 +144,22 @@ class ClusterForm(forms.Form):
 
 
 class ClusterChangeForm(ClusterForm):
-    """A cluster that is there already: its credentials are never shown, kept as they are or replaced."""
+    """A cluster that is there already: its credentials are never shown, kept as they are or
+    replaced.
+    """
 
     prometheus_url = forms.CharField(
         label="Address of Prometheus",
         required=False,
         max_length=255,
-        widget=forms.TextInput({"placeholder": "http://prometheus.example.com:9090", "inputmode": "url", **_OFF}),
-        help_text="One that has the figures of NVIDIA's DCGM exporter, and answers without signing in. Each minute it is asked which GPUs "
-        "are used. Empty: their use is unknown, and idle limits stop nothing.",
+        widget=forms.TextInput(
+            {"placeholder": "http://prometheus.example.com:9090", "inputmode": "url", **_OFF}
+        ),
+        help_text=(
+            "One that has the figures of NVIDIA's DCGM exporter, and answers without signing in. "
+            "Each minute it is asked which GPUs are used. Empty: their use is unknown, and idle "
+            "limits stop nothing."
+        ),
     )
 
     def __init__(self, *args: Any, is_local: bool = False, **kwargs: Any) -> None:

@@ -1,4 +1,6 @@
-"""What a cluster can do, as its own discovery told. Pure values: `probing` fills them, a cluster's row keeps them, manifests read them."""
+"""What a cluster can do, as its own discovery told. Pure values: `probing` fills them, a cluster's
+row keeps them, manifests read them.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +12,9 @@ PODGROUPS = "scheduling.run.ai/v2alpha2/podgroups"
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A ClusterTrainingRuntime of Trainer v2: the framework of its label, and the scheduler that its pods name ("" for none)."""
+    """A ClusterTrainingRuntime of Trainer v2: the framework of its label, and the scheduler that
+    its pods name ("" for none).
+    """
 
     name: str
     framework: str
@@ -19,11 +23,13 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What was found when the cluster was asked. While it is not `known` everything is assumed, and whoever shows it says so.
+    """What was found when the cluster was asked. While it is not `known` everything is assumed, and
+    whoever shows it says so.
 
-    `served` holds "group/version/plural" of the kinds that Muster uses, without a group for the core ones ("v1/pods").
-    `gpu_sharing` says whether KAI shares devices, None where that could not be found out. `trainjob_fields` are the fields that a
-    TrainJob's spec has there: they differ between releases of one API version.
+    `served` holds "group/version/plural" of the kinds that Muster uses, without a group for the
+    core ones ("v1/pods"). `gpu_sharing` says whether KAI shares devices, None where that could not
+    be found out. `trainjob_fields` are the fields that a TrainJob's spec has there: they differ
+    between releases of one API version.
     """
 
     known: bool = True
@@ -50,13 +56,18 @@ class Capabilities:
             "served": sorted(self.served),
             "gpu_sharing": self.gpu_sharing,
             "priority_classes": sorted(self.priority_classes),
-            "runtimes": [{"name": each.name, "framework": each.framework, "scheduler": each.scheduler} for each in self.runtimes],
+            "runtimes": [
+                {"name": each.name, "framework": each.framework, "scheduler": each.scheduler}
+                for each in self.runtimes
+            ],
             "trainjob_fields": sorted(self.trainjob_fields),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Capabilities":
-        """What `to_json` stored. Entries that an older version did not store count as nothing found."""
+        """What `to_json` stored. Entries that an older version did not store count as nothing
+        found.
+        """
         if not data:
             return UNKNOWN
         return cls(

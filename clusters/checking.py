@@ -1,4 +1,6 @@
-"""What a cluster can do and lets us do, kept in its row with its age: asked now and then, and when a person wants to know."""
+"""What a cluster can do and lets us do, kept in its row with its age: asked now and then, and when
+a person wants to know.
+"""
 
 from datetime import timedelta
 
@@ -11,7 +13,9 @@ from clusters.models import Cluster
 from projects.models import Project
 
 PROBED = timedelta(seconds=50)
-"""How long what was found out is good: of the heartbeats every second one asks, so that what is installed is found within a minute."""
+"""How long what was found out is good: of the heartbeats every second one asks, so that what is
+installed is found within a minute.
+"""
 REVIEWED = timedelta(hours=1)
 """The same for the rights, which take a request each."""
 TRIED = 3
@@ -29,14 +33,21 @@ def probe(client: Client, cluster: Cluster, about: discovery.About | None = None
 
 
 def review(client: Client, cluster: Cluster) -> None:
-    """Find out what the credentials may do there, and keep it. Raises Unavailable or Unauthorized."""
-    cluster.permissions, cluster.permissions_at = reviewing.review(client, cluster.can).to_json(), timezone.now()
+    """Find out what the credentials may do there, and keep it. Raises Unavailable or
+    Unauthorized.
+    """
+    cluster.permissions, cluster.permissions_at = (
+        reviewing.review(client, cluster.can).to_json(),
+        timezone.now(),
+    )
     _keep(cluster, "permissions", "permissions_at")
 
 
 def _keep(cluster: Cluster, *fields: str) -> None:
     """Nothing is kept of a cluster that was removed meanwhile."""
-    Cluster.objects.there().filter(pk=cluster.pk).update(**{name: getattr(cluster, name) for name in fields})
+    Cluster.objects.there().filter(pk=cluster.pk).update(
+        **{name: getattr(cluster, name) for name in fields}
+    )
 
 
 def is_probe_due(cluster: Cluster) -> bool:

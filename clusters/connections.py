@@ -1,4 +1,6 @@
-"""The clients of this process: one for each cluster, shared by its threads, and made anew when its credentials have changed."""
+"""The clients of this process: one for each cluster, shared by its threads, and made anew when its
+credentials have changed.
+"""
 
 import os
 import threading
@@ -22,7 +24,9 @@ PATIENCE = Timeouts(connect=3.0, read=5.0, whole=10.0, turn=5.0)
 """While a person waits for the answer."""
 
 DEPLOYED = "muster"
-"""The namespace of deploy/kustomize: Muster's keys are in it, and in a cluster that is managed from elsewhere the token for that."""
+"""The namespace of deploy/kustomize: Muster's keys are in it, and in a cluster that is managed from
+elsewhere the token for that.
+"""
 _NEEDED = ("way", "kubeconfig", "is_local")
 
 
@@ -41,11 +45,15 @@ _paces: dict[uuid.UUID, Pace] = {}
 def client(cluster: Cluster | uuid.UUID | str, *, can_wait: bool = False) -> Client:
     """The client of a cluster, given as a row or by its id. Nothing is sent.
 
-    What `can_wait` has a client of its own, which leaves half of the turns to the other one: hundreds of logs do not delay a listing.
+    What `can_wait` has a client of its own, which leaves half of the turns to the other one:
+    hundreds of logs do not delay a listing.
 
-    Raises Unauthorized for credentials that cannot be used: other ones are what helps. Cluster.DoesNotExist for an unknown id.
+    Raises Unauthorized for credentials that cannot be used: other ones are what helps.
+    Cluster.DoesNotExist for an unknown id.
     """
-    row = cluster if isinstance(cluster, Cluster) else Cluster.objects.only(*_NEEDED).get(pk=cluster)
+    row = (
+        cluster if isinstance(cluster, Cluster) else Cluster.objects.only(*_NEEDED).get(pk=cluster)
+    )
     with _lock:
         known = _open.get((row.pk, can_wait))
         if known is not None and (known.way, known.kubeconfig) == (row.way, row.kubeconfig):
@@ -58,7 +66,9 @@ def client(cluster: Cluster | uuid.UUID | str, *, can_wait: bool = False) -> Cli
 
 
 def ahead(cluster_id: uuid.UUID) -> timedelta:
-    """By how much a cluster's clock is ahead of ours, as far as this process has heard it. Nothing is sent."""
+    """By how much a cluster's clock is ahead of ours, as far as this process has heard it. Nothing
+    is sent.
+    """
     with _lock:
         known = _open.get((cluster_id, False))
     return known.client.skew.ahead if known is not None else timedelta(0)
@@ -75,22 +85,38 @@ def close_all() -> None:
 
 
 def reach(*, is_local: bool = False) -> Reach:
-    """Which addresses a cluster may have here, beside public ones. The embedded one is on this machine, where `up` started it."""
-    return Reach(loopback=True) if is_local else Reach(private=settings.OPTIONS.private_clusters, loopback=settings.OPTIONS.local_clusters)
+    """Which addresses a cluster may have here, beside public ones. The embedded one is on this
+    machine, where `up` started it.
+    """
+    return (
+        Reach(loopback=True)
+        if is_local
+        else Reach(
+            private=settings.OPTIONS.private_clusters, loopback=settings.OPTIONS.local_clusters
+        )
+    )
 
 
 def access_of(way: str, kubeconfig: str) -> Access:
     """How a cluster that was added in this way is reached. Raises BadKubeconfig."""
-    return inside.access(os.environ, settings.SERVICE_ACCOUNT) if way == Way.INSIDE else from_kubeconfig(kubeconfig)
+    return (
+        inside.access(os.environ, settings.SERVICE_ACCOUNT)
+        if way == Way.INSIDE
+        else from_kubeconfig(kubeconfig)
+    )
 
 
 def own_namespaces() -> frozenset[str]:
-    """Muster's own, which no project is given: where it runs, and where its credentials are in the clusters that it manages."""
+    """Muster's own, which no project is given: where it runs, and where its credentials are in the
+    clusters that it manages.
+    """
     return frozenset({DEPLOYED, inside.namespace(settings.SERVICE_ACCOUNT)} - {""})
 
 
 def tried(way: str, kubeconfig: str, *, is_local: bool = False) -> Client:
-    """A client of its own for a person who waits, whose credentials need not be saved. Close it. Raises BadKubeconfig."""
+    """A client of its own for a person who waits, whose credentials need not be saved. Close it.
+    Raises BadKubeconfig.
+    """
     return _client(way, kubeconfig, is_local, Pace(), PATIENCE)
 
 
@@ -105,8 +131,18 @@ def _connect(row: Cluster, can_wait: bool) -> Client:
         raise Unauthorized(f"the cluster's kubeconfig cannot be used: {error}") from error
 
 
-def _client(way: str, kubeconfig: str, is_local: bool, pace: Pace, timeouts: Timeouts, leave: int = 0) -> Client:
+def _client(
+    way: str, kubeconfig: str, is_local: bool, pace: Pace, timeouts: Timeouts, leave: int = 0
+) -> Client:
     if way == Way.INSIDE:
         token = inside.FreshToken(settings.SERVICE_ACCOUNT)
-        return Client(access_of(way, kubeconfig), pace=pace, timeouts=timeouts, leave=leave, token=token)
-    return Client(access_of(way, kubeconfig), pace=pace, timeouts=timeouts, leave=leave, bars=reach(is_local=is_local).bars)
+        return Client(
+            access_of(way, kubeconfig), pace=pace, timeouts=timeouts, leave=leave, token=token
+        )
+    return Client(
+        access_of(way, kubeconfig),
+        pace=pace,
+        timeouts=timeouts,
+        leave=leave,
+        bars=reach(is_local=is_local).bars,
+    )

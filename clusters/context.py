@@ -18,16 +18,26 @@ def banners(request: HttpRequest) -> dict[str, Any]:
 
     One small query, where it is asked, and another where a cluster is disabled.
     """
-    return {"clusters_in_use": SimpleLazyObject(lambda: _worth_saying(getattr(request, "user", None)))}
+    return {
+        "clusters_in_use": SimpleLazyObject(lambda: _worth_saying(getattr(request, "user", None)))
+    }
 
 
 def _worth_saying(user: object) -> list[Cluster]:
     if not isinstance(user, User) or not user.is_authenticated:
         return []
-    telling = Cluster.objects.visible_to(user).filter(Q(is_local=True) | Q(is_enabled=False) | Q(unreachable_since__isnull=False))
+    telling = Cluster.objects.visible_to(user).filter(
+        Q(is_local=True) | Q(is_enabled=False) | Q(unreachable_since__isnull=False)
+    )
     found = list(telling.only("name", "is_local", "unreachable_since", "is_enabled", "disabled_at"))
     # One that was disabled is told of while there is something of it to be seen.
     silent = {each.pk for each in found if not (each.is_local or each.is_enabled)}
     if silent:
-        silent -= set(Project.objects.there().filter(cluster__in=silent).order_by().values_list("cluster", flat=True).distinct())
+        silent -= set(
+            Project.objects.there()
+            .filter(cluster__in=silent)
+            .order_by()
+            .values_list("cluster", flat=True)
+            .distinct()
+        )
     return [each for each in found if each.pk not in silent][:MOST]

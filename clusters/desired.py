@@ -1,4 +1,6 @@
-"""The objects that a project is in its cluster: a namespace, a Queue under its department's, and Secrets for credentials. Pure."""
+"""The objects that a project is in its cluster: a namespace, a Queue under its department's, and
+Secrets for credentials. Pure.
+"""
 
 import base64
 import hashlib
@@ -10,7 +12,17 @@ from typing import Any
 
 from clusters.kube.resources import QUEUES
 from clusters.nodes import GPU, quantity
-from clusters.ownership import CREDENTIAL, MADE, MANAGED_BY, MUSTER, ORIGIN, PROJECT, Owner, is_made, labels_of
+from clusters.ownership import (
+    CREDENTIAL,
+    MADE,
+    MANAGED_BY,
+    MUSTER,
+    ORIGIN,
+    PROJECT,
+    Owner,
+    is_made,
+    labels_of,
+)
 from projects.models import Department
 from projects.shares import MEGABYTE, Share, Shares, number
 
@@ -18,7 +30,15 @@ Object = dict[str, Any]
 
 PRIORITY = 100
 """KAI's default of a Queue."""
-PRIORITY_CLASSES = {"very-low": 25, "low": 40, "medium-low": 65, "medium": 80, "medium-high": 90, "high": 125, "very-high": 150}
+PRIORITY_CLASSES = {
+    "very-low": 25,
+    "low": 40,
+    "medium-low": 65,
+    "medium": 80,
+    "medium-high": 90,
+    "high": 125,
+    "very-high": 150,
+}
 """The names and values that a submission chooses from."""
 
 PULLS = ("muster-registry-", "muster-pull-")
@@ -41,7 +61,9 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class SecretWanted:
-    """A credential that a project has for use: its Secret's name, type and data in clear, and whether pods pull images with it."""
+    """A credential that a project has for use: its Secret's name, type and data in clear, and
+    whether pods pull images with it.
+    """
 
     name: str
     credential: str
@@ -59,12 +81,18 @@ def department_queue(department: Department) -> str:
     """The name of the department's Queue, the same on every cluster."""
     name = re.sub(r"[^a-z0-9]+", "-", department.name.lower()).strip("-")
     # Two names may have the same form; what was lost is kept as a mark.
-    mark = "" if name == department.name else f"-{hashlib.sha256(department.name.encode()).hexdigest()[:6]}"
+    mark = (
+        ""
+        if name == department.name
+        else f"-{hashlib.sha256(department.name.encode()).hexdigest()[:6]}"
+    )
     return f"department-{name}{mark}"
 
 
 def namespace(owner: Owner, name: str, found: Object | None, *, adopted: bool) -> Wanted:
-    """The namespace. What says who manages one that was adopted stays as it is, if somebody does."""
+    """The namespace. What says who manages one that was adopted stays as it is, if somebody
+    does.
+    """
     labels = owner.labels
     if adopted and found is not None and labels_of(found).get(MANAGED_BY, MUSTER) != MUSTER:
         del labels[MANAGED_BY]
@@ -76,26 +104,39 @@ def namespace(owner: Owner, name: str, found: Object | None, *, adopted: bool) -
 
 def queue(owner: Owner, name: str, title: str, shares: Shares, parent: str = "") -> Wanted:
     """A Queue: its shares in KAI's units, devices, millicores and megabytes."""
-    # A resource that is left out counts as 0, and a limit of 0 lets nothing run: each is written out.
-    resources = {"gpu": _bounds(shares.gpu, 1), "cpu": _bounds(shares.cpu, 1000), "memory": _bounds(shares.memory, Decimal(1) / MEGABYTE)}
+    # A resource that is left out counts as 0, and a limit of 0 lets nothing run: each is written
+    # out.
+    resources = {
+        "gpu": _bounds(shares.gpu, 1),
+        "cpu": _bounds(shares.cpu, 1000),
+        "memory": _bounds(shares.memory, Decimal(1) / MEGABYTE),
+    }
     spec: Object = {"displayName": title, "priority": PRIORITY, "resources": resources}
     if parent:
         spec["parentQueue"] = parent
     metadata = {"name": name, "labels": owner.labels}
-    return Wanted(owner, {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": metadata, "spec": spec})
+    return Wanted(
+        owner,
+        {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": metadata, "spec": spec},
+    )
 
 
 def _bounds(share: Share, unit: int | Decimal) -> Object:
     def told(amount: Decimal | None) -> int | float | None:
         return number(None if amount is None else amount * unit)
 
-    return {"quota": told(share.quota), "limit": told(share.limit), "overQuotaWeight": number(share.weight)}
+    return {
+        "quota": told(share.quota),
+        "limit": told(share.limit),
+        "overQuotaWeight": number(share.weight),
+    }
 
 
 def allocated(queue: Object) -> dict[str, str]:
     """What a Queue's workloads hold, from its status; {} where it says nothing yet.
 
-    The status has quantities of Kubernetes (cores, bytes, "500m" for half a device), unlike the bare numbers of the spec.
+    The status has quantities of Kubernetes (cores, bytes, "500m" for half a device), unlike the
+    bare numbers of the spec.
     """
     status = queue.get("status")
     told = status.get("allocated") if isinstance(status, dict) else None
@@ -112,18 +153,23 @@ def secret(owner: Owner, wanted: SecretWanted) -> Wanted:
         "kind": "Secret",
         "metadata": {"name": wanted.name, "labels": owner.labels | {CREDENTIAL: wanted.credential}},
         "type": wanted.type,
-        "data": {key: base64.b64encode(value.encode()).decode() for key, value in wanted.data.items()},
+        "data": {
+            key: base64.b64encode(value.encode()).decode() for key, value in wanted.data.items()
+        },
     }
     return Wanted(owner, body)
 
 
 def service_account(owner: Owner, found: Object | None, secrets: list[str]) -> Object | None:
-    """What to apply to the namespace's default service account so that pods use these Secrets; None where nothing is to be done.
+    """What to apply to the namespace's default service account so that pods use these Secrets; None
+    where nothing is to be done.
 
     The list belongs to whoever writes it, as a whole: what others put there is kept.
     """
     metadata = (found or {}).get("metadata") or {}
-    present = [each for each in (found or {}).get("imagePullSecrets") or () if isinstance(each, dict)]
+    present = [
+        each for each in (found or {}).get("imagePullSecrets") or () if isinstance(each, dict)
+    ]
     others = [each for each in present if not str(each.get("name", "")).startswith(PULLS)]
     wanted = [*others, *({"name": name} for name in secrets)]
     marked = (metadata.get("labels") or {}).get(PROJECT) == owner.title

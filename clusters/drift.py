@@ -1,6 +1,7 @@
 """What of a cluster's projects is not as it should be, found by four lists whatever their number.
 
-The heartbeat asks, and has what differs provisioned: what somebody changed or removed is put right within a minute.
+The heartbeat asks, and has what differs provisioned: what somebody changed or removed is put right
+within a minute.
 """
 
 import logging
@@ -15,7 +16,16 @@ from clusters.kube.client import Client
 from clusters.kube.errors import NotServed, Rejected
 from clusters.kube.resources import NAMESPACES, QUEUES, SECRETS, SERVICEACCOUNTS, Resource
 from clusters.models import Cluster
-from clusters.ownership import DEPARTMENT, MANAGED_BY, MUSTER, PROJECT, Owner, agrees, is_going, labels_of
+from clusters.ownership import (
+    DEPARTMENT,
+    MANAGED_BY,
+    MUSTER,
+    PROJECT,
+    Owner,
+    agrees,
+    is_going,
+    labels_of,
+)
 from console.encryption import Unreadable
 from projects.models import Installation, Project
 
@@ -31,9 +41,11 @@ MOST_QUEUES = 50
 
 @dataclass(slots=True)
 class Drift:
-    """`due` are projects to be provisioned, `back` those that have left and of which something is there all the same.
+    """`due` are projects to be provisioned, `back` those that have left and of which something is
+    there all the same.
 
-    `allocated` is what changed of what projects hold; `queues` are Queues of departments without a project, with what was seen of them.
+    `allocated` is what changed of what projects hold; `queues` are Queues of departments without a
+    project, with what was seen of them.
     """
 
     due: set[int] = field(default_factory=set)
@@ -43,15 +55,23 @@ class Drift:
 
 
 def found(client: Client, cluster: Cluster) -> Drift:
-    """Compare a cluster with its projects. A kind that may not be listed is not compared. Raises KubeError where it does not answer."""
+    """Compare a cluster with its projects. A kind that may not be listed is not compared. Raises
+    KubeError where it does not answer.
+    """
     projects = list(provision.members(cluster))
     installation = Installation.own_key()
     drift = Drift(due={each.pk for each in projects if each.synced_at is None or each.sync_error})
     spaces = _listed(client, NAMESPACES, PROJECT)
     if spaces is not None:
-        drift.due |= {each.pk for each in projects if not _is_space_right(each, spaces, installation)}
+        drift.due |= {
+            each.pk for each in projects if not _is_space_right(each, spaces, installation)
+        }
     try:
-        queues = _listed(client, QUEUES, f"{MANAGED_BY}={MUSTER}") if provision.has_queues(cluster) else {}
+        queues = (
+            _listed(client, QUEUES, f"{MANAGED_BY}={MUSTER}")
+            if provision.has_queues(cluster)
+            else {}
+        )
         is_served = provision.has_queues(cluster)
     except NotServed:
         queues, is_served = {}, False
@@ -60,12 +80,16 @@ def found(client: Client, cluster: Cluster) -> Drift:
     if is_served and queues is not None:
         _compare_queues(drift, projects, queues, installation)
     _compare_secrets(drift, client, projects, installation)
-    drift.back = _back(cluster, projects, [*(spaces or {}).values(), *(queues or {}).values()], installation)
+    drift.back = _back(
+        cluster, projects, [*(spaces or {}).values(), *(queues or {}).values()], installation
+    )
     return drift
 
 
 def settle(client: Client, drift: Drift) -> None:
-    """Write down what projects hold, and remove the Queues of departments that have no project there any more."""
+    """Write down what projects hold, and remove the Queues of departments that have no project
+    there any more.
+    """
     rows = [Project(pk=pk, allocated=held) for pk, held in drift.allocated.items()]
     Project.objects.bulk_update(rows, ["allocated"], batch_size=200)
     for name, queue in list(drift.queues.items())[:MOST_QUEUES]:
@@ -81,11 +105,15 @@ def _is_space_right(project: Project, spaces: dict[Key, Object], installation: s
     if space is None or is_going(space):
         return False
     owner = provision.of_project(project, installation)
-    wanted = desired.namespace(owner, project.namespace, space, adopted=project.is_namespace_adopted)
+    wanted = desired.namespace(
+        owner, project.namespace, space, adopted=project.is_namespace_adopted
+    )
     return agrees(space.get("metadata"), wanted.body["metadata"])
 
 
-def _compare_queues(drift: Drift, projects: list[Project], queues: dict[Key, Object], installation: str) -> None:
+def _compare_queues(
+    drift: Drift, projects: list[Project], queues: dict[Key, Object], installation: str
+) -> None:
     members = defaultdict(list)
     for each in projects:
         members[each.department_id].append(each)
@@ -94,14 +122,20 @@ def _compare_queues(drift: Drift, projects: list[Project], queues: dict[Key, Obj
         wanted = provision.queues(project, members[project.department_id], installation)
         there = [queues.get(("", each.name)) for each in wanted]
         parents.add(wanted[0].name)
-        if not all(agrees(_slim(is_), _slim(each.body)) for is_, each in zip(there, wanted, strict=True)):
+        if not all(
+            agrees(_slim(is_), _slim(each.body)) for is_, each in zip(there, wanted, strict=True)
+        ):
             drift.due.add(project.pk)
         held = desired.allocated(there[1] or {})
         if held != project.allocated:
             drift.allocated[project.pk] = held
     for (_, name), queue in queues.items():
         # The title of a department is not needed to see that it is one of ours.
-        if name not in parents and Owner(DEPARTMENT, "", installation).owns(queue) and not is_going(queue):
+        if (
+            name not in parents
+            and Owner(DEPARTMENT, "", installation).owns(queue)
+            and not is_going(queue)
+        ):
             drift.queues[name] = queue
 
 
@@ -110,7 +144,9 @@ def _slim(queue: Object | None) -> Object:
     return {} if queue is None else {"labels": labels_of(queue), "spec": queue.get("spec")}
 
 
-def _compare_secrets(drift: Drift, client: Client, projects: list[Project], installation: str) -> None:
+def _compare_secrets(
+    drift: Drift, client: Client, projects: list[Project], installation: str
+) -> None:
     there = _listed(client, SECRETS, PROJECT)
     accounts = _listed(client, SERVICEACCOUNTS, PROJECT, f"metadata.name={desired.ACCOUNT}")
     if there is None or accounts is None:
@@ -128,9 +164,15 @@ def _compare_secrets(drift: Drift, client: Client, projects: list[Project], inst
     for project in projects:
         owner = provision.of_project(project, installation)
         wanted = [desired.secret(owner, each) for each in credentials[project.pk]]
-        found = {name: each for name, each in by_space[project.namespace].items() if owner.owns(each)}
-        same = found.keys() == {each.name for each in wanted} and all(_is_secret_right(found[each.name], each.body) for each in wanted)
-        pulled = [each.name for each in credentials[project.pk] if each.is_pull][: provision.MOST_PULLED]
+        found = {
+            name: each for name, each in by_space[project.namespace].items() if owner.owns(each)
+        }
+        same = found.keys() == {each.name for each in wanted} and all(
+            _is_secret_right(found[each.name], each.body) for each in wanted
+        )
+        pulled = [each.name for each in credentials[project.pk] if each.is_pull][
+            : provision.MOST_PULLED
+        ]
         account = accounts.get((project.namespace, desired.ACCOUNT))
         if not same or desired.service_account(owner, account, pulled) is not None:
             drift.due.add(project.pk)
@@ -138,26 +180,43 @@ def _compare_secrets(drift: Drift, client: Client, projects: list[Project], inst
 
 def _is_secret_right(secret: Object, body: Object) -> bool:
     return (
-        agrees(labels_of(secret), body["metadata"]["labels"]) and secret.get("data") == body["data"] and secret.get("type") == body["type"]
+        agrees(labels_of(secret), body["metadata"]["labels"])
+        and secret.get("data") == body["data"]
+        and secret.get("type") == body["type"]
     )
 
 
-def _back(cluster: Cluster, projects: list[Project], objects: Iterable[Object], installation: str) -> set[int]:
-    """Projects that are gone from here and of which there is an object: what was written while it was removed."""
+def _back(
+    cluster: Cluster, projects: list[Project], objects: Iterable[Object], installation: str
+) -> set[int]:
+    """Projects that are gone from here and of which there is an object: what was written while it
+    was removed.
+    """
     names = {each.name for each in projects}
     strays = set(_strays(objects, names, installation))
-    gone = Project.objects.filter(cluster=cluster, name__in=strays, left_at__isnull=False) if strays else Project.objects.none()
+    gone = (
+        Project.objects.filter(cluster=cluster, name__in=strays, left_at__isnull=False)
+        if strays
+        else Project.objects.none()
+    )
     return set(gone.values_list("pk", flat=True))
 
 
 def _strays(objects: Iterable[Object], names: set[str], installation: str) -> Iterator[str]:
     for each in objects:
         title = labels_of(each).get(PROJECT, "")
-        if title and title not in names and not is_going(each) and Owner(PROJECT, title, installation).owns(each):
+        if (
+            title
+            and title not in names
+            and not is_going(each)
+            and Owner(PROJECT, title, installation).owns(each)
+        ):
             yield title
 
 
-def _listed(client: Client, resource: Resource, labels: str, fields: str = "") -> dict[Key, Object] | None:
+def _listed(
+    client: Client, resource: Resource, labels: str, fields: str = ""
+) -> dict[Key, Object] | None:
     """All objects that match; None where they may not be listed. Raises NotServed."""
     found: dict[Key, Object] = {}
     try:

@@ -1,4 +1,6 @@
-"""What was found in a cluster beside its capabilities, for people to read. Pure values that a cluster's row keeps."""
+"""What was found in a cluster beside its capabilities, for people to read. Pure values that a
+cluster's row keeps.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,18 +18,25 @@ class StorageClass:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """`unanswered` says why something could not be found out, by the name of what was asked for ("gpu_sharing")."""
+    """`unanswered` says why something could not be found out, by the name of what was asked for
+    ("gpu_sharing").
+    """
 
     storage_classes: tuple[StorageClass, ...] = ()
     unanswered: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values for a database row."""
-        classes = [{"name": each.name, "provisioner": each.provisioner, "is_default": each.is_default} for each in self.storage_classes]
+        classes = [
+            {"name": each.name, "provisioner": each.provisioner, "is_default": each.is_default}
+            for each in self.storage_classes
+        ]
         return {"storage_classes": classes, "unanswered": dict(self.unanswered)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Findings":
         """What `to_json` stored; nothing found for what another version stored."""
         classes = tuple(StorageClass(**each) for each in data.get("storage_classes", ()))
-        return cls(classes, {str(name): str(why) for name, why in data.get("unanswered", {}).items()})
+        return cls(
+            classes, {str(name): str(why) for name, why in data.get("unanswered", {}).items()}
+        )

@@ -23,7 +23,8 @@ from projects.quotas import GibField, SharesForm, amount
 from projects.scopes import TENANT, of_cluster, of_department, of_project
 
 NAME = RegexValidator(
-    r"^[a-z]([-a-z0-9]*[a-z0-9])?$", "Use lower-case letters, digits and dashes; start with a letter, end with a letter or a digit."
+    r"^[a-z]([-a-z0-9]*[a-z0-9])?$",
+    "Use lower-case letters, digits and dashes; start with a letter, end with a letter or a digit.",
 )
 """A DNS label that starts with a letter: what a namespace and a Queue can be named."""
 OF_DEPARTMENTS = "department-"
@@ -35,14 +36,18 @@ MOST = 500
 PREEMPTIBLE, NON_PREEMPTIBLE = "preemptible", "non-preemptible"
 
 ADOPTING = (
-    "Leave it empty and Muster makes muster-<name>. To name one takes the permission to edit clusters: who has a project there reads the "
-    "Secrets that are in it. A namespace that is there already is adopted: what is in it stays and is not touched, "
+    "Leave it empty and Muster makes muster-<name>. To name one takes the permission to edit "
+    "clusters: who has a project there reads the "
+    "Secrets that are in it. A namespace that is there already is adopted: what is in it stays "
+    "and is not touched, "
     "workloads run beside it, and it outlives the project. It can belong to one project only."
 )
 
 
 def clusters_for(user: User) -> "QuerySet[Cluster]":
-    """Where a user may make projects: all clusters in use, to who makes projects in a department, for those are on any of them."""
+    """Where a user may make projects: all clusters in use, to who makes projects in a department,
+    for those are on any of them.
+    """
     where = user.rights.where(_CREATE)
     found: QuerySet[Cluster] = Cluster.objects.in_use().defer("kubeconfig")
     return found if where.tenant or where.departments else found.filter(pk__in=where.clusters)
@@ -54,16 +59,28 @@ def departments_for(user: User, row: Project | None = None) -> "QuerySet[Departm
     found: QuerySet[Department] = Department.objects.there().order_by("name")
     if where.tenant:
         return found
-    on_clusters = Project.objects.there().filter(cluster__in=where.clusters).values_list("department_id", flat=True)
-    return found.filter(pk__in=where.departments | set(on_clusters.distinct()) | ({row.department_id} if row else set()))
+    on_clusters = (
+        Project.objects.there()
+        .filter(cluster__in=where.clusters)
+        .values_list("department_id", flat=True)
+    )
+    return found.filter(
+        pk__in=where.departments
+        | set(on_clusters.distinct())
+        | ({row.department_id} if row else set())
+    )
 
 
 class QuotaForm(SharesForm):
-    """What of a project can be changed later, by `user`. `row` is the project; None for a new one."""
+    """What of a project can be changed later, by `user`. `row` is the project; None for a new
+    one.
+    """
 
     department = forms.CharField(max_length=40)
     cpu_limit = amount("CPU limit", "Cores that it may hold at most.", 3, "0.001")
-    memory_limit = amount("Memory limit (GiB)", "Memory that it may hold at most.", None, "0.01", GibField)
+    memory_limit = amount(
+        "Memory limit (GiB)", "Memory that it may hold at most.", None, "0.01", GibField
+    )
     node_pools = forms.MultipleChoiceField(
         required=False,
         widget=forms.CheckboxSelectMultiple,
@@ -76,8 +93,24 @@ class QuotaForm(SharesForm):
         help_text="Non-preemptible work starts only within the quota, and is not interrupted.",
     )
     field_order: Sequence[str] = (
-        *("name", "description", "department", "cluster", "namespace", "gpu_quota", "gpu_limit", "over_quota_weight"),
-        *("cpu_quota", "cpu_limit", "memory_quota", "memory_limit", "node_pools", "default_preemptibility"),
+        *(
+            "name",
+            "description",
+            "department",
+            "cluster",
+            "namespace",
+            "gpu_quota",
+            "gpu_limit",
+            "over_quota_weight",
+        ),
+        *(
+            "cpu_quota",
+            "cpu_limit",
+            "memory_quota",
+            "memory_limit",
+            "node_pools",
+            "default_preemptibility",
+        ),
     )
 
     def __init__(self, *args: Any, user: User, row: Project | None = None, **kwargs: Any) -> None:
@@ -88,7 +121,8 @@ class QuotaForm(SharesForm):
         several = len({pool.cluster_id for pool in named.values()}) > 1
         self.pools = named
         self.fields["node_pools"].choices = [  # type: ignore[attr-defined]
-            (key, f"{pool.name} ({pool.cluster.name})" if several else pool.name) for key, pool in named.items()
+            (key, f"{pool.name} ({pool.cluster.name})" if several else pool.name)
+            for key, pool in named.items()
         ]
         if not named:
             self.fields["node_pools"].help_text = "There is none: its workloads may use every node."
@@ -96,15 +130,23 @@ class QuotaForm(SharesForm):
     def _offer_departments(self) -> None:
         names = list(dict.fromkeys(each.name for each in self.departments))
         if self.makes_departments:
-            self.fields["department"].widget = forms.TextInput({"list": "departments", "autocomplete": "off", "maxlength": "40"})
+            self.fields["department"].widget = forms.TextInput(
+                {"list": "departments", "autocomplete": "off", "maxlength": "40"}
+            )
             told = "Projects of one department share its quota. A new name makes a new department."
         else:
-            self.fields["department"].widget = forms.Select(choices=[(name, name) for name in names])
+            self.fields["department"].widget = forms.Select(
+                choices=[(name, name) for name in names]
+            )
             told = "Projects of one department share its quota."
         self.fields["department"].help_text = told
 
     def _pools(self) -> Sequence[NodePool]:
-        found = NodePool.objects.filter(cluster__in=self.clusters).select_related("cluster").order_by("cluster__name", "name")
+        found = (
+            NodePool.objects.filter(cluster__in=self.clusters)
+            .select_related("cluster")
+            .order_by("cluster__name", "name")
+        )
         return list(found.only("name", "cluster__name")[:MOST])
 
     @cached_property
@@ -135,20 +177,33 @@ class QuotaForm(SharesForm):
             self._check_department(name, given)
         cluster = self._cluster(given)
         chosen = [self.pools[key] for key in given.get("node_pools", ())]
-        strange = [pool.name for pool in chosen if cluster is not None and pool.cluster_id != cluster.pk]
+        strange = [
+            pool.name for pool in chosen if cluster is not None and pool.cluster_id != cluster.pk
+        ]
         if strange and cluster is not None:
-            self.add_error("node_pools", f"{', '.join(strange)}: not a node pool of the cluster {cluster.name}. Choose among that one's.")
+            self.add_error(
+                "node_pools",
+                (
+                    f"{', '.join(strange)}: not a node pool of the cluster {cluster.name}. "
+                    "Choose among that one's."
+                ),
+            )
         return given
 
     def _check_department(self, name: str, given: Mapping[str, Any]) -> None:
         found = departments_for(self.user, self.row).filter(name=name).first()
-        if found is None and self._may_make(given) and not Department.objects.there().filter(name=name).exists():
+        if (
+            found is None
+            and self._may_make(given)
+            and not Department.objects.there().filter(name=name).exists()
+        ):
             return
         # One that is hidden from the user is told like one that is not there.
         if found is None or not self._may_be_in(found, given):
             told = f"There is no department {name} in which you may make projects."
             names = ", ".join(self.department_names[:5])
-            self.add_error("department", f"{told} {f'You may in {names}.' if names else access.refusal(self.user, _CREATE, TENANT)}")
+            where = f"You may in {names}." if names else access.refusal(self.user, _CREATE, TENANT)
+            self.add_error("department", f"{told} {where}")
             return
         for field, wrong in quotas.laxer(given, found):
             self.add_error(field, wrong)
@@ -161,9 +216,13 @@ class QuotaForm(SharesForm):
         return any(self.user.rights.may(_CREATE, scope) for scope in above)
 
     def _may_make(self, given: Mapping[str, Any]) -> bool:
-        """Whether the project may be in a department that is new: nothing but its cluster is above it then."""
+        """Whether the project may be in a department that is new: nothing but its cluster is above
+        it then.
+        """
         cluster = self._cluster(given)
-        return self.makes_departments and (cluster is None or self.user.rights.may(_CREATE, of_cluster(cluster.pk)))
+        return self.makes_departments and (
+            cluster is None or self.user.rights.may(_CREATE, of_cluster(cluster.pk))
+        )
 
     def _cluster(self, given: Mapping[str, Any]) -> Cluster | None:
         return self.row.cluster if self.row is not None else given.get("cluster")
@@ -173,18 +232,27 @@ class QuotaForm(SharesForm):
         """What the form shows of a project."""
         return quotas.shown(project) | {
             "department": project.department.name,
-            "node_pools": [str(pk) for pk in project.node_pools.order_by("name").values_list("pk", flat=True)],
-            "default_preemptibility": PREEMPTIBLE if project.default_preemptible else NON_PREEMPTIBLE,
+            "node_pools": [
+                str(pk) for pk in project.node_pools.order_by("name").values_list("pk", flat=True)
+            ],
+            "default_preemptibility": PREEMPTIBLE
+            if project.default_preemptible
+            else NON_PREEMPTIBLE,
         }
 
     def saved(self, edited: int | None = None) -> Project:
-        """The project as the form says, in the database; `edited` is the version that was looked at.
+        """The project as the form says, in the database; `edited` is the version that was looked
+        at.
 
         Raises Clash where its name or its namespace is in use, and ChangedMeanwhile.
         """
         assert self.row is not None
         with transaction.atomic():
-            rows = Project.objects.there().select_related("department", "cluster").select_for_update(of=("self",))
+            rows = (
+                Project.objects.there()
+                .select_related("department", "cluster")
+                .select_for_update(of=("self",))
+            )
             row: Project = rows.get(pk=self.row.pk)
             editing.unchanged(row.version, edited, f"Project {row.name}")
             was, left = told(row), row.department
@@ -196,14 +264,31 @@ class QuotaForm(SharesForm):
             row.node_pools.set(self.cleaned_data["node_pools"])
             before, after = audit.changed(was, told(row))
             scope = of_project(row)
-            audit.record(audit.Event.UPDATE, "project", by=self.user, id=row.pk, name=row.name, scope=scope, before=before, after=after)
+            audit.record(
+                audit.Event.UPDATE,
+                "project",
+                by=self.user,
+                id=row.pk,
+                name=row.name,
+                scope=scope,
+                before=before,
+                after=after,
+            )
         return row
 
     def _require_kept(self, project: Project, left: Department) -> None:
-        """Raises Clash where the project's pods would lose what they log in with, for it is their old department's."""
+        """Raises Clash where the project's pods would lose what they log in with, for it is their
+        old department's.
+        """
         if lost := import_string(f"{settings.ASSETS}.losing")(project, left.pk, self.user):
-            told = f"{project.name} cannot go to another department: its workloads and data sources use credentials of {left.name}: {lost}."
-            raise Clash(f"{told} Make them everybody's, or take them out of these, first.", field="department")
+            told = (
+                f"{project.name} cannot go to another department: its workloads and data sources "
+                f"use credentials of {left.name}: {lost}."
+            )
+            raise Clash(
+                f"{told} Make them everybody's, or take them out of these, first.",
+                field="department",
+            )
 
     def _give(self, project: Project) -> None:
         self.fill(project)
@@ -215,19 +300,37 @@ class QuotaForm(SharesForm):
             department = Department.objects.create(name=name)
             made = {"name": name}
             audit.record(
-                audit.Event.CREATE, "department", by=self.user, id=department.pk, name=name, scope=of_department(department), after=made
+                audit.Event.CREATE,
+                "department",
+                by=self.user,
+                id=department.pk,
+                name=name,
+                scope=of_department(department),
+                after=made,
             )
         project.department = department
 
 
 _COLUMNS = [
-    *("description", "department", "gpu_quota", "gpu_limit", "over_quota_weight", "cpu_quota", "cpu_limit", "memory_quota", "memory_limit"),
+    *(
+        "description",
+        "department",
+        "gpu_quota",
+        "gpu_limit",
+        "over_quota_weight",
+        "cpu_quota",
+        "cpu_limit",
+        "memory_quota",
+        "memory_limit",
+    ),
     *("time_limit_seconds", "idle_limit_seconds", "default_preemptible", "version"),
 ]
 
 
 class ProjectForm(QuotaForm):
-    """A new project. Its Queue follows from its name, and so does its namespace unless one is named; they stay."""
+    """A new project. Its Queue follows from its name, and so does its namespace unless one is
+    named; they stay.
+    """
 
     name = forms.CharField(
         max_length=40,
@@ -256,30 +359,57 @@ class ProjectForm(QuotaForm):
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
         if Project.objects.there().filter(name=name).exists():
-            raise forms.ValidationError("There is a project of this name already. Choose another name.")
+            raise forms.ValidationError(
+                "There is a project of this name already. Choose another name."
+            )
         if name.startswith(OF_DEPARTMENTS):
-            raise forms.ValidationError(f"Names that begin with {OF_DEPARTMENTS} are those of departments' Queues. Choose another name.")
+            raise forms.ValidationError(
+                f"Names that begin with {OF_DEPARTMENTS} are those of departments' Queues. "
+                "Choose another name."
+            )
         if namespace_of(name) in connections.own_namespaces():
-            raise forms.ValidationError(f"The namespace {namespace_of(name)} would be its own, and Muster runs there. Choose another name.")
+            raise forms.ValidationError(
+                f"The namespace {namespace_of(name)} would be its own, and Muster runs there. "
+                "Choose another name."
+            )
         return name
 
     def clean_namespace(self) -> str:
         name: str = self.cleaned_data["namespace"].strip()
         if name and not _LABEL.fullmatch(name):
-            raise forms.ValidationError("A namespace has lower-case letters, digits and dashes, and no dash at either end.")
+            raise forms.ValidationError(
+                "A namespace has lower-case letters, digits and dashes, and no dash at either end."
+            )
         if name.startswith("kube-"):
-            raise forms.ValidationError("The namespaces that begin with kube- are the cluster's own. Choose another one.")
+            raise forms.ValidationError(
+                "The namespaces that begin with kube- are the cluster's own. Choose another one."
+            )
         if name in connections.own_namespaces():
-            raise forms.ValidationError(f"The namespace {name} is Muster's own: its keys are there. Choose another one, or leave it empty.")
+            raise forms.ValidationError(
+                f"The namespace {name} is Muster's own: its keys are there. Choose another one, "
+                "or leave it empty."
+            )
         return name
 
     def clean(self) -> dict[str, Any]:
         given = super().clean()
         cluster = given.get("cluster")
-        if given.get("namespace") and cluster is not None and not access.may(self.user, Verb.EDIT, Entity.CLUSTERS, of_cluster(cluster.pk)):
-            told = access.refusal(self.user, Permission(Entity.CLUSTERS, Verb.EDIT), of_cluster(cluster.pk))
-            why = "Who has a project in a namespace reads the Secrets that are in it, so to name one takes the permission to edit clusters."
-            self.add_error("namespace", f"{why} {told} Or leave it empty: Muster then makes one for the project.")
+        if (
+            given.get("namespace")
+            and cluster is not None
+            and not access.may(self.user, Verb.EDIT, Entity.CLUSTERS, of_cluster(cluster.pk))
+        ):
+            told = access.refusal(
+                self.user, Permission(Entity.CLUSTERS, Verb.EDIT), of_cluster(cluster.pk)
+            )
+            why = (
+                "Who has a project in a namespace reads the Secrets that are in it, so to name one "
+                "takes the permission to edit clusters."
+            )
+            self.add_error(
+                "namespace",
+                f"{why} {told} Or leave it empty: Muster then makes one for the project.",
+            )
         return given
 
     def saved(self, edited: int | None = None) -> Project:
@@ -294,13 +424,33 @@ class ProjectForm(QuotaForm):
         try:
             with transaction.atomic():
                 # It may be removed at this moment, with all projects that are seen on it.
-                if not Cluster.objects.in_use().select_for_update().filter(pk=project.cluster_id).exists():
-                    raise Clash("The cluster was removed or disabled meanwhile. Choose another one.", field="cluster")
+                if (
+                    not Cluster.objects.in_use()
+                    .select_for_update()
+                    .filter(pk=project.cluster_id)
+                    .exists()
+                ):
+                    raise Clash(
+                        "The cluster was removed or disabled meanwhile. Choose another one.",
+                        field="cluster",
+                    )
                 self._give(project)
                 project.save(force_insert=True)
                 project.node_pools.set(self.cleaned_data["node_pools"])
-                scope, after = of_project(project), told(project) | {"cluster": project.cluster.name, "namespace": project.namespace}
-                audit.record(audit.Event.CREATE, "project", by=self.user, id=project.pk, name=name, scope=scope, after=after)
+                scope, after = (
+                    of_project(project),
+                    told(project)
+                    | {"cluster": project.cluster.name, "namespace": project.namespace},
+                )
+                audit.record(
+                    audit.Event.CREATE,
+                    "project",
+                    by=self.user,
+                    id=project.pk,
+                    name=name,
+                    scope=scope,
+                    after=after,
+                )
         except IntegrityError:
             raise _clash(project) from None
         return project
@@ -314,20 +464,40 @@ def namespace_of(name: str) -> str:
 def told(project: Project) -> dict[str, Any]:
     """What the audit log has of a project."""
     pools = list(project.node_pools.order_by("name").values_list("name", flat=True))
-    return {"name": project.name} | QuotaForm.values(project) | quotas.exact(project) | {"node_pools": pools}
+    return (
+        {"name": project.name}
+        | QuotaForm.values(project)
+        | quotas.exact(project)
+        | {"node_pools": pools}
+    )
 
 
 def _clash(project: Project) -> Clash:
     """Who has the name, or the namespace."""
-    others = Project.objects.filter(cluster=project.cluster_id, removed_at=None).exclude(pk=project.pk)
+    others = Project.objects.filter(cluster=project.cluster_id, removed_at=None).exclude(
+        pk=project.pk
+    )
     if other := others.filter(namespace=project.namespace).exclude(name=project.name).first():
         if other.left_at is None and project.is_namespace_adopted:
-            return Clash(f"The namespace {project.namespace} is that of another project. Choose another one.", field="namespace")
+            return Clash(
+                (
+                    f"The namespace {project.namespace} is that of another project. Choose "
+                    "another one."
+                ),
+                field="namespace",
+            )
         if project.is_namespace_adopted:
-            return Clash(f"The namespace {project.namespace} is still being given back by another project.", field="namespace")
+            return Clash(
+                f"The namespace {project.namespace} is still being given back by another project.",
+                field="namespace",
+            )
     if others.filter(name=project.name, left_at__isnull=False).exists():
         text = (
-            f"A project {project.name} was deleted, and its cluster still holds some of it. Try again in a moment, or choose another name."
+            f"A project {project.name} was deleted, and its cluster still holds some of it. Try "
+            "again in a moment, or choose another name."
         )
         return Clash(text, field="name")
-    return Clash("The name, or the namespace that follows from it, is in use already. Choose another name.", field="name")
+    return Clash(
+        "The name, or the namespace that follows from it, is in use already. Choose another name.",
+        field="name",
+    )

@@ -6,7 +6,10 @@ _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-
 _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 LONGEST = 63
 LONGEST_DOMAIN = 253
-_WORDS = f"at most {LONGEST} letters, digits, dashes, underscores and dots, starting and ending with a letter or digit"
+_WORDS = (
+    f"at most {LONGEST} letters, digits, dashes, underscores and dots, starting and ending with a "
+    "letter or digit"
+)
 
 
 def wrong_key(text: str) -> str:
@@ -21,4 +24,8 @@ def wrong_key(text: str) -> str:
 
 def wrong_value(text: str) -> str:
     """The same for a value, which may be empty."""
-    return "" if not text or (len(text) <= LONGEST and _QUALIFIED.fullmatch(text)) else f"The value must have {_WORDS}, or be empty."
+    return (
+        ""
+        if not text or (len(text) <= LONGEST and _QUALIFIED.fullmatch(text))
+        else f"The value must have {_WORDS}, or be empty."
+    )

@@ -1,4 +1,6 @@
-"""Taking a project that has left out of its cluster: what Muster made goes, and a namespace that was there before keeps the rest."""
+"""Taking a project that has left out of its cluster: what Muster made goes, and a namespace that
+was there before keeps the rest.
+"""
 
 import logging
 from typing import Any
@@ -23,11 +25,13 @@ LOOK_AGAIN = 2.0
 
 
 def project(project: Project) -> float | None:
-    """Remove a project that has left from its cluster, after its workloads; `removed_at` tells when nothing of it was there any more.
+    """Remove a project that has left from its cluster, after its workloads; `removed_at` tells when
+    nothing of it was there any more.
 
-    Whatever stands in the way is in `sync_error`. While its workloads go one by one, it gives the seconds until one looks again; else
-    None: it is done, or the next heartbeat tries again. Idempotent. Raises nothing for a cluster that does not answer or refuses. Not
-    to be called inside a transaction.
+    Whatever stands in the way is in `sync_error`. While its workloads go one by one, it gives the
+    seconds until one looks again; else None: it is done, or the next heartbeat tries again.
+    Idempotent. Raises nothing for a cluster that does not answer or refuses. Not to be called
+    inside a transaction.
     """
     rows = Project.objects.leaving().filter(pk=project.pk)
     if project.cluster.removed_at is not None:
@@ -43,7 +47,9 @@ def project(project: Project) -> float | None:
     try:
         remove(connections.client(project.cluster), project)
     except KubeError as error:
-        log.warning("project %s could not be removed from its cluster: %s", project.name, error.message)
+        log.warning(
+            "project %s could not be removed from its cluster: %s", project.name, error.message
+        )
         rows.update(sync_error=error.message)
         return None
     rows.update(removed_at=timezone.now(), sync_error="")
@@ -52,11 +58,15 @@ def project(project: Project) -> float | None:
 
 def _left(project: Project) -> str:
     """What of a project is still there in the floors above, in words; asking makes it go."""
-    return " ".join(told for path in settings.LEAVING if (told := import_string(f"{path}.cleared")(project)))
+    return " ".join(
+        told for path in settings.LEAVING if (told := import_string(f"{path}.cleared")(project))
+    )
 
 
 def remove(client: Client, project: Project) -> None:
-    """The same for the objects of the project itself, told by KubeError. What is not marked as this project's is left alone."""
+    """The same for the objects of the project itself, told by KubeError. What is not marked as this
+    project's is left alone.
+    """
     installation = Installation.own_key()
     owner = provision.of_project(project, installation)
     _queue(client, project.queue, owner)
@@ -66,17 +76,28 @@ def remove(client: Client, project: Project) -> None:
             provision.remove(client, NAMESPACES, project.namespace, space)
         else:
             _give_back(client, project, owner)
-    if not Project.objects.there().filter(department=project.department, cluster=project.cluster).exists():
+    if (
+        not Project.objects.there()
+        .filter(department=project.department, cluster=project.cluster)
+        .exists()
+    ):
         above = provision.of_department(project.department, installation)
         try:
             _queue(client, desired.department_queue(project.department), above)
         except Rejected as error:
-            # The scheduler refuses it until it has seen that nothing is below; the heartbeat removes it then.
-            log.info("the Queue of department %s stays for now: %s", project.department.name, error.message)
+            # The scheduler refuses it until it has seen that nothing is below; the heartbeat
+            # removes it then.
+            log.info(
+                "the Queue of department %s stays for now: %s",
+                project.department.name,
+                error.message,
+            )
 
 
 def _give_back(client: Client, project: Project, owner: Owner) -> None:
-    """A namespace that stays: without our Secrets, and without our marks, which go last, for they say that there is more to do."""
+    """A namespace that stays: without our Secrets, and without our marks, which go last, for they
+    say that there is more to do.
+    """
     name = project.namespace
     account = _found(client, SERVICEACCOUNTS, desired.ACCOUNT, name)
     body = desired.service_account(owner, account, [])
@@ -86,7 +107,13 @@ def _give_back(client: Client, project: Project, owner: Owner) -> None:
         for secret in page.items:
             provision.remove(client, SECRETS, secret["metadata"]["name"], secret, name)
     # Applied without the labels: those that nobody else has set go, and all else stays.
-    calls.apply(client, NAMESPACES, name, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, force=True)
+    calls.apply(
+        client,
+        NAMESPACES,
+        name,
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+        force=True,
+    )
 
 
 def _queue(client: Client, name: str, owner: Owner) -> None:
@@ -98,7 +125,9 @@ def _queue(client: Client, name: str, owner: Owner) -> None:
         provision.remove(client, QUEUES, name, found)
 
 
-def _found(client: Client, resource: Resource, name: str, namespace: str | None = None) -> Object | None:
+def _found(
+    client: Client, resource: Resource, name: str, namespace: str | None = None
+) -> Object | None:
     try:
         return calls.get(client, resource, name, namespace=namespace)
     except Gone:

@@ -25,14 +25,18 @@ class Way(models.TextChoices):
 
 
 class Cluster(models.Model):
-    """One Kubernetes API and the credentials for it. What is known of it has an age: `last_seen_at`, `probed_at`, `permissions_at`."""
+    """One Kubernetes API and the credentials for it. What is known of it has an age:
+    `last_seen_at`, `probed_at`, `permissions_at`.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=63)
     server = models.CharField(max_length=255)
     way = models.CharField(max_length=16, choices=Way, default=Way.KUBECONFIG)
     kubeconfig = EncryptedTextField(blank=True)
-    """Empty for the cluster that Muster itself runs in: its service account's files are read each time."""
+    """Empty for the cluster that Muster itself runs in: its service account's files are read each
+    time.
+    """
     prometheus_url = models.CharField(max_length=255, blank=True)
     """Where DCGM's figures of this cluster's GPUs can be asked for; empty: their use is unknown."""
     is_local = models.BooleanField(default=False)
@@ -67,14 +71,20 @@ class Cluster(models.Model):
 
     class Meta:
         ordering = ["name"]
-        constraints = [models.UniqueConstraint(fields=["name"], condition=models.Q(removed_at=None), name="cluster_name_once")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"], condition=models.Q(removed_at=None), name="cluster_name_once"
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
 
     @property
     def state(self) -> str:
-        """As Run:ai's clients know it: WaitingToConnect, Connected, Disconnected or MissingPrerequisites."""
+        """As Run:ai's clients know it: WaitingToConnect, Connected, Disconnected or
+        MissingPrerequisites.
+        """
         if self.unreachable_since is not None or not self.is_enabled:
             return "Disconnected"
         if not self.last_seen_at:
@@ -101,7 +111,9 @@ class NodePool(models.Model):
     label_key = models.CharField(max_length=316)
     label_value = models.CharField(max_length=63, blank=True)
     version = models.PositiveIntegerField(default=1, editable=False)
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+")
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -110,7 +122,9 @@ class NodePool(models.Model):
     class Meta:
         ordering = ["name"]
         indexes = [models.Index(fields=["name", "id"], name="node_pool_in_name_order")]
-        constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="node_pool_once_a_cluster")]
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "name"], name="node_pool_once_a_cluster")
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -121,7 +135,9 @@ class NodePool(models.Model):
 
 
 class Node(models.Model):
-    """A machine of a cluster. `used_*` is what pods that are not ours hold there; ours are counted from their rows."""
+    """A machine of a cluster. `used_*` is what pods that are not ours hold there; ours are counted
+    from their rows.
+    """
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="nodes")
     name = models.CharField(max_length=253)
@@ -156,7 +172,9 @@ class Node(models.Model):
 
     class Meta:
         ordering = ["name"]
-        constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="node_once_a_cluster")]
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "name"], name="node_once_a_cluster")
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -1,4 +1,6 @@
-"""Node pools: what is filled in of one, and what can be done to it. The page and the REST API share both."""
+"""Node pools: what is filled in of one, and what can be done to it. The page and the REST API share
+both.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +29,9 @@ _PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"
 class NodePoolForm(forms.Form):
     """What of a node pool can be changed later. `row` is the pool; None for a new one."""
 
-    description = forms.CharField(required=False, max_length=250, widget=forms.TextInput({"autocomplete": "off"}))
+    description = forms.CharField(
+        required=False, max_length=250, widget=forms.TextInput({"autocomplete": "off"})
+    )
     label_key = forms.CharField(
         max_length=316,
         widget=forms.TextInput(_PLAIN),
@@ -37,7 +41,10 @@ class NodePoolForm(forms.Form):
         required=False,
         max_length=63,
         widget=forms.TextInput(_PLAIN),
-        help_text="The nodes whose label has this value are in the pool. What is placed already stays where it is.",
+        help_text=(
+            "The nodes whose label has this value are in the pool. What is placed already stays "
+            "where it is."
+        ),
     )
 
     def __init__(self, *args: Any, row: NodePool | None = None, **kwargs: Any) -> None:
@@ -63,22 +70,39 @@ class NodePoolForm(forms.Form):
         given = super().clean() or {}
         cluster = self.row.cluster if self.row else given.get("cluster")
         if cluster is not None and not self.errors:
-            same = NodePool.objects.filter(cluster=cluster, label_key=given["label_key"], label_value=given["label_value"])
+            same = NodePool.objects.filter(
+                cluster=cluster, label_key=given["label_key"], label_value=given["label_value"]
+            )
             if other := same.exclude(pk=self.row.pk if self.row else None).first():
-                self.add_error("label_value", f"The node pool {other.name} has this label already: it is the same nodes. Use that one.")
+                self.add_error(
+                    "label_value",
+                    (
+                        f"The node pool {other.name} has this label already: it is the same "
+                        "nodes. Use that one."
+                    ),
+                )
         return given
 
     @staticmethod
     def values(pool: NodePool) -> dict[str, Any]:
         """What the form shows of a pool."""
-        return {"description": pool.description, "label_key": pool.label_key, "label_value": pool.label_value}
+        return {
+            "description": pool.description,
+            "label_key": pool.label_key,
+            "label_value": pool.label_value,
+        }
 
 
 class NewNodePoolForm(NodePoolForm):
-    """A new node pool, on a cluster where `user` may make one. Its name stays: workloads name it."""
+    """A new node pool, on a cluster where `user` may make one. Its name stays: workloads name
+    it.
+    """
 
     name = forms.CharField(
-        max_length=40, validators=[NAME], widget=forms.TextInput(_PLAIN), help_text="Lower-case letters, digits and dashes. It stays."
+        max_length=40,
+        validators=[NAME],
+        widget=forms.TextInput(_PLAIN),
+        help_text="Lower-case letters, digits and dashes. It stays.",
     )
     cluster = forms.ModelChoiceField(Cluster.objects.none(), empty_label=None)
     field_order = ("name", "description", "cluster", "label_key", "label_value")
@@ -90,7 +114,9 @@ class NewNodePoolForm(NodePoolForm):
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
         if name == DEFAULT:
-            raise forms.ValidationError(f"{DEFAULT} means all nodes, which need no pool. Choose another name.")
+            raise forms.ValidationError(
+                f"{DEFAULT} means all nodes, which need no pool. Choose another name."
+            )
         return name
 
 
@@ -112,12 +138,20 @@ def create(form: NewNodePoolForm, by: User) -> NodePool:
             made.save(force_insert=True)
             _record(audit.Event.CREATE, made, by, None, told(made))
     except IntegrityError:
-        raise Clash(f"The cluster {made.cluster.name} has a node pool {made.name} already. Choose another name.", field="name") from None
+        raise Clash(
+            (
+                f"The cluster {made.cluster.name} has a node pool {made.name} already. Choose "
+                "another name."
+            ),
+            field="name",
+        ) from None
     return made
 
 
 def change(pool: NodePool, form: NodePoolForm, by: User, edited: int | None = None) -> NodePool:
-    """The pool as a valid form says; `edited` is the version that was looked at. Raises NotAllowed, Http404 and ChangedMeanwhile."""
+    """The pool as a valid form says; `edited` is the version that was looked at. Raises NotAllowed,
+    Http404 and ChangedMeanwhile.
+    """
     access.require(by, Verb.EDIT, Entity.NODE_POOLS, of_cluster(pool.cluster_id))
     with transaction.atomic():
         row: NodePool = NodePool.objects.select_for_update().get(pk=pool.pk)
@@ -131,7 +165,9 @@ def change(pool: NodePool, form: NodePoolForm, by: User, edited: int | None = No
 
 
 def delete(pool: NodePool, by: User) -> None:
-    """Delete a pool that nothing names; its nodes stay as they are. Raises NotAllowed, Http404, and Clash while something names it."""
+    """Delete a pool that nothing names; its nodes stay as they are. Raises NotAllowed, Http404, and
+    Clash while something names it.
+    """
     access.require(by, Verb.DELETE, Entity.NODE_POOLS, of_cluster(pool.cluster_id))
     with transaction.atomic():
         row = NodePool.objects.select_for_update().get(pk=pool.pk)
@@ -143,14 +179,19 @@ def delete(pool: NodePool, by: User) -> None:
 
 def in_the_way(pool: NodePool, by: User) -> str:
     """Why a pool cannot be deleted now, as far as one may see it; "" where it can."""
-    projects = list(pool.projects.filter(left_at=None).order_by("name").values_list("name", flat=True)[:100])
+    projects = list(
+        pool.projects.filter(left_at=None).order_by("name").values_list("name", flat=True)[:100]
+    )
     users: Sequence[str] = import_string(settings.POOL_USERS)(pool.cluster_id, pool.name)
     found = []
     if projects:
         found.append(f"Projects allow it: {_some(projects)}. Take it out of them first.")
     if users:
         sees = access.may(by, Verb.VIEW, Entity.WORKLOADS, of_cluster(pool.cluster_id))
-        found.append(f"Workloads ask for it: {_some(users) if sees else len(users)}. Stop or delete them first.")
+        found.append(
+            f"Workloads ask for it: {_some(users) if sees else len(users)}. Stop or delete them "
+            "first."
+        )
     return f"Node pool {pool.name} is in use. {' '.join(found)}" if found else ""
 
 
@@ -170,4 +211,13 @@ def _give(pool: NodePool, form: NodePoolForm) -> None:
 
 
 def _record(event: audit.Event, pool: NodePool, by: User, before: Any, after: Any) -> None:
-    audit.record(event, "node-pool", by=by, id=pool.pk, name=pool.name, scope=of_cluster(pool.cluster_id), before=before, after=after)
+    audit.record(
+        event,
+        "node-pool",
+        by=by,
+        id=pool.pk,
+        name=pool.name,
+        scope=of_cluster(pool.cluster_id),
+        before=before,
+        after=after,
+    )

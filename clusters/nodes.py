@@ -1,4 +1,6 @@
-"""What a cluster's nodes offer and what pods that are not ours hold there, read from two lists with decoders of few fields."""
+"""What a cluster's nodes offer and what pods that are not ours hold there, read from two lists with
+decoders of few fields.
+"""
 
 import re
 import time
@@ -20,7 +22,9 @@ GPU_TYPE = "nvidia.com/gpu.product"
 GPU_MEMORY = "nvidia.com/gpu.memory"
 """The label that says how many MiB one of the node's devices has."""
 RESERVATIONS = "kai-resource-reservation"
-"""The namespace in which KAI holds whole devices for those who share them: the sharers are counted, not these."""
+"""The namespace in which KAI holds whole devices for those who share them: the sharers are counted,
+not these.
+"""
 
 FOREIGN = "app.kubernetes.io/managed-by!=muster"
 PLACED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
@@ -35,7 +39,10 @@ MAX_LABEL = 317
 """Characters of a label's key: a prefix of 253, a slash, a name of 63."""
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-_QUANTITY = re.compile(r"\+?([0-9]{1,20}\.?[0-9]{0,12}|\.[0-9]{1,12})(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?", re.ASCII)
+_QUANTITY = re.compile(
+    r"\+?([0-9]{1,20}\.?[0-9]{0,12}|\.[0-9]{1,12})(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?",
+    re.ASCII,
+)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _MOST = Decimal(2**62)
@@ -131,7 +138,9 @@ class Held:
 
 @dataclass(slots=True)
 class Seen:
-    """One node as the cluster shows it; texts and labels are bounded. `trouble` is why it is not well, "" when it is."""
+    """One node as the cluster shows it; texts and labels are bounded. `trouble` is why it is not
+    well, "" when it is.
+    """
 
     name: str
     is_ready: bool
@@ -169,7 +178,11 @@ def survey(client: Client) -> Survey:
         if page.first:
             found, unreadable = {}, set()
         # By any other name it is no node: a server that is none of Kubernetes' may say anything.
-        found |= {node.metadata.name: _seen(node) for node in page.items if _NAME.fullmatch(node.metadata.name)}
+        found |= {
+            node.metadata.name: _seen(node)
+            for node in page.items
+            if _NAME.fullmatch(node.metadata.name)
+        }
         unreadable |= {each.name for each in page.unreadable}
     for name, used in _foreign(client, found).items():
         found[name].used = used
@@ -177,10 +190,14 @@ def survey(client: Client) -> Survey:
 
 
 def offering(client: Client, until: float) -> list[bool]:
-    """Of each node whether it offers GPUs. After the moment `until` of the monotonic clock no page is asked for. Raises KubeError."""
+    """Of each node whether it offers GPUs. After the moment `until` of the monotonic clock no page
+    is asked for. Raises KubeError.
+    """
     found: list[bool] = []
     for page in calls.list_all(client, NODES, decoder=_nodes):
-        found = ([] if page.first else found) + [quantity((node.status.allocatable or {}).get(GPU, 0)) > 0 for node in page.items]
+        found = ([] if page.first else found) + [
+            quantity((node.status.allocatable or {}).get(GPU, 0)) > 0 for node in page.items
+        ]
         if time.monotonic() > until:
             break
     return found
@@ -214,7 +231,9 @@ def _seen(node: _Node) -> Seen:
         name=node.metadata.name,
         is_ready=is_ready,
         is_schedulable=not node.spec.unschedulable,
-        trouble=bounded("; ".join(f"{each.type}: {each.message or each.reason or each.status}" for each in told)),
+        trouble=bounded(
+            "; ".join(f"{each.type}: {each.message or each.reason or each.status}" for each in told)
+        ),
         gpu_type=bounded(labels.get(GPU_TYPE, ""))[:128],
         offers=Held(gpus, quantity(offers.get("cpu", 0)), quantity(offers.get("memory", 0))),
         labels={bounded(key)[:MAX_LABEL]: bounded(value)[:63] for key, value in kept},
@@ -223,11 +242,22 @@ def _seen(node: _Node) -> Seen:
         pods=int(min(quantity(offers.get("pods", 0)), Decimal(10**6))),
         conditions=[_told(each) for each in (node.status.conditions or ())[:MOST]],
         taints=[
-            {"key": bounded(each.key)[:MAX_LABEL], "value": bounded(each.value)[:63], "effect": bounded(each.effect)[:32]}
+            {
+                "key": bounded(each.key)[:MAX_LABEL],
+                "value": bounded(each.value)[:63],
+                "effect": bounded(each.effect)[:32],
+            }
             for each in (node.spec.taints or ())[:MOST]
         ],
-        roles=bounded(", ".join(sorted(key.removeprefix(ROLE) for key in labels if key.startswith(ROLE))))[:200],
-        address=bounded(next((each.address for each in node.status.addresses or () if each.type == "InternalIP"), ""))[:64],
+        roles=bounded(
+            ", ".join(sorted(key.removeprefix(ROLE) for key in labels if key.startswith(ROLE)))
+        )[:200],
+        address=bounded(
+            next(
+                (each.address for each in node.status.addresses or () if each.type == "InternalIP"),
+                "",
+            )
+        )[:64],
         about={name: bounded(value)[:120] for name, value in _about(node.status.nodeInfo) if value},
     )
 
@@ -255,7 +285,9 @@ def _about(info: _NodeInfo) -> list[tuple[str, str]]:
 def _foreign(client: Client, nodes: dict[str, Seen]) -> dict[str, Held]:
     """What pods of others hold on each node: their requests, and of GPUs what they share."""
     held: dict[str, Held] = {}
-    for page in calls.list_all(client, PODS, labels=FOREIGN, fields=PLACED, decoder=_pods, expired="go on"):
+    for page in calls.list_all(
+        client, PODS, labels=FOREIGN, fields=PLACED, decoder=_pods, expired="go on"
+    ):
         if page.first:
             held = {}
         for pod in _counted(page):
@@ -275,7 +307,9 @@ def _counted(page: Page[_Pod]) -> Iterator[_Pod]:
 
 
 def _gpus(pod: _Pod, device_memory: Decimal) -> Decimal:
-    """Devices that a pod holds, in parts where it shares them by KAI's annotations. `device_memory` is MiB, 0 where it is not known."""
+    """Devices that a pod holds, in parts where it shares them by KAI's annotations. `device_memory`
+    is MiB, 0 where it is not known.
+    """
     asked = pod.metadata.annotations or {}
     devices = quantity(asked.get("gpu-fraction-num-devices", 1))
     if "gpu-fraction" in asked:

@@ -1,4 +1,6 @@
-"""Whose an object in a cluster is: the labels that Muster puts on what it makes, and what they say of what is found there. Pure."""
+"""Whose an object in a cluster is: the labels that Muster puts on what it makes, and what they say
+of what is found there. Pure.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +14,15 @@ MUSTER = "muster"
 PROJECT = "muster.dev/project"
 DEPARTMENT = "muster.dev/department"
 INSTALLATION = "muster.dev/installation"
-"""Tells two Musters on one cluster apart. What an older release made has none: the first one that finds it takes it for its own."""
+"""Tells two Musters on one cluster apart. What an older release made has none: the first one that
+finds it takes it for its own.
+"""
 CREDENTIAL = "muster.dev/credential"
 """On the Secret of a credential: its id."""
 REGISTRY = "muster.dev/registry"
-"""What the Secrets of image registries had instead in earlier releases: where it is found, the Secret is superseded."""
+"""What the Secrets of image registries had instead in earlier releases: where it is found, the
+Secret is superseded.
+"""
 ORIGIN = "muster.dev/origin"
 """An annotation of a namespace: MADE where Muster made it, and then it is Muster's to delete."""
 MADE = "made"
@@ -28,7 +34,9 @@ class NotOurs(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A project, or a department, of one installation. `role` is the label that names it, `title` that label's value."""
+    """A project, or a department, of one installation. `role` is the label that names it, `title`
+    that label's value.
+    """
 
     role: str
     title: str
@@ -47,17 +55,36 @@ class Owner:
         return named and labels.get(INSTALLATION, self.installation) == self.installation
 
     def check(self, found: Object, what: str, adopt: str = "") -> None:
-        """Raises NotOurs for an object that somebody else made, or that serves another project; `adopt` is how to give it to Muster."""
+        """Raises NotOurs for an object that somebody else made, or that serves another project;
+        `adopt` is how to give it to Muster.
+        """
         labels = labels_of(found)
         if self.owns(found):
             return
         for role in (PROJECT, DEPARTMENT):
             if role in labels:
-                other = "" if labels.get(INSTALLATION, self.installation) == self.installation else " of another Muster"
-                raise NotOurs(bounded(f"{_capital(what)} is in use already, for {labels[role]}{other}. Choose another name."))
+                other = (
+                    ""
+                    if labels.get(INSTALLATION, self.installation) == self.installation
+                    else " of another Muster"
+                )
+                raise NotOurs(
+                    bounded(
+                        f"{_capital(what)} is in use already, for {labels[role]}{other}. Choose "
+                        "another name."
+                    )
+                )
         if labels.get(MANAGED_BY) != MUSTER:
-            way = f" To let Muster use it: {adopt}. Otherwise choose another name." if adopt else " Choose another name."
-            raise NotOurs(bounded(f"{_capital(what)} is in the cluster already, and Muster did not make it.{way}"))
+            way = (
+                f" To let Muster use it: {adopt}. Otherwise choose another name."
+                if adopt
+                else " Choose another name."
+            )
+            raise NotOurs(
+                bounded(
+                    f"{_capital(what)} is in the cluster already, and Muster did not make it.{way}"
+                )
+            )
 
 
 def labels_of(obj: Object) -> dict[str, str]:
@@ -67,7 +94,9 @@ def labels_of(obj: Object) -> dict[str, str]:
 
 
 def is_made(namespace: Object) -> bool:
-    """Whether Muster made a namespace. One that an older release made does not say so, and is kept like one that was adopted."""
+    """Whether Muster made a namespace. One that an older release made does not say so, and is kept
+    like one that was adopted.
+    """
     annotations = (namespace.get("metadata") or {}).get("annotations")
     return isinstance(annotations, dict) and annotations.get(ORIGIN) == MADE
 
@@ -78,9 +107,13 @@ def is_going(obj: Object) -> bool:
 
 
 def agrees(found: Any, wanted: Any) -> bool:
-    """Whether what was found has everything that is wanted; what it has beside that is others' business."""
+    """Whether what was found has everything that is wanted; what it has beside that is others'
+    business.
+    """
     if isinstance(wanted, dict):
-        return isinstance(found, dict) and all(name in found and agrees(found[name], value) for name, value in wanted.items())
+        return isinstance(found, dict) and all(
+            name in found and agrees(found[name], value) for name, value in wanted.items()
+        )
     return bool(found == wanted)
 
 

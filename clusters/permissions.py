@@ -1,4 +1,6 @@
-"""What Muster does in a cluster, verb by verb and why: what the permission check asks for, and what the deployed roles grant. Pure."""
+"""What Muster does in a cluster, verb by verb and why: what the permission check asks for, and what
+the deployed roles grant. Pure.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,7 +41,11 @@ class Need:
     @property
     def kind(self) -> str:
         """The kind as RBAC and `kubectl auth can-i` spell it: pods, pods/log, jobs.batch."""
-        name = f"{self.resource.plural}.{self.resource.group}" if self.resource.group else self.resource.plural
+        name = (
+            f"{self.resource.plural}.{self.resource.group}"
+            if self.resource.group
+            else self.resource.plural
+        )
         return f"{name}/{self.subresource}" if self.subresource else name
 
 
@@ -47,14 +53,38 @@ JOB_KINDS = (PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, JAXJOBS, MPIJOBS_V2, TRAINJOBS, J
 """The kinds that stand for workloads. Rights know no versions, so MPIJob is here once."""
 
 _FOLLOWED = {"list": "finds what is there", "watch": "sees every change at once"}
-_JOBS = {"get": "looks at one", **_FOLLOWED, "create": "launches workloads", "delete": "stops and deletes workloads"}
-_GIVEN = {"get": "sees whose it is", "list": "sees that all is as it should be", "create": "makes it", "patch": "keeps it as it should be"}
+_JOBS = {
+    "get": "looks at one",
+    **_FOLLOWED,
+    "create": "launches workloads",
+    "delete": "stops and deletes workloads",
+}
+_GIVEN = {
+    "get": "sees whose it is",
+    "list": "sees that all is as it should be",
+    "create": "makes it",
+    "patch": "keeps it as it should be",
+}
 _MADE = {**_GIVEN, "delete": "removes it with the project"}
-_CLAIMS = {"get": "looks at one", "list": "finds what is there", "create": "makes new volumes", "delete": "deletes them with workloads"}
+_CLAIMS = {
+    "get": "looks at one",
+    "list": "finds what is there",
+    "create": "makes new volumes",
+    "delete": "deletes them with workloads",
+}
 
 _TABLE: tuple[tuple[Resource, str, dict[str, str]], ...] = (
     *((kind, "", _JOBS) for kind in JOB_KINDS),
-    (PODS, "", {"get": "looks at one", **_FOLLOWED, "create": "asks, as a dry run, whether GPUs are shared", "delete": "tidies up"}),
+    (
+        PODS,
+        "",
+        {
+            "get": "looks at one",
+            **_FOLLOWED,
+            "create": "asks, as a dry run, whether GPUs are shared",
+            "delete": "tidies up",
+        },
+    ),
     (PODS, "log", {"get": "reads logs"}),
     (EVENTS, "", _FOLLOWED),
     (PODGROUPS, "", {"get": "sees why a workload waits", **_FOLLOWED}),
@@ -63,7 +93,11 @@ _TABLE: tuple[tuple[Resource, str, dict[str, str]], ...] = (
     (QUEUES, "", _MADE),
     (SECRETS, "", _MADE),
     (SERVICEACCOUNTS, "", _GIVEN),
-    (PRIORITYCLASSES, "", {"list": "sees which priorities there are", "create": "makes those that are missing"}),
+    (
+        PRIORITYCLASSES,
+        "",
+        {"list": "sees which priorities there are", "create": "makes those that are missing"},
+    ),
     (NODES, "", {"list": "shows the nodes and what is free on them"}),
     (STORAGECLASSES, "", {"list": "offers them for new volumes"}),
     (CLUSTERTRAININGRUNTIMES, "", {"list": "sees what Trainer v2 can run"}),
@@ -77,4 +111,6 @@ def _needs() -> Iterator[Need]:
 
 
 NEEDED: tuple[Need, ...] = tuple(_needs())
-"""Everything that Muster asks of a cluster, beside discovery and the question what it may do, which every user may ask."""
+"""Everything that Muster asks of a cluster, beside discovery and the question what it may do, which
+every user may ask.
+"""

@@ -18,7 +18,9 @@ Label = tuple[Any, str, str]
 
 
 class Counted:
-    """How many nodes, and GPUs, there are with each label: asked for once, when the table shows it."""
+    """How many nodes, and GPUs, there are with each label: asked for once, when the table shows
+    it.
+    """
 
     def __init__(self, pools: "QuerySet[NodePool]") -> None:
         self._pools = pools
@@ -37,7 +39,9 @@ class Counted:
         nodes: Counter[Label] = Counter()
         devices: dict[Label, Decimal] = defaultdict(Decimal)
         rows = Node.objects.filter(cluster__in=list(keys)).order_by()
-        for cluster, labels, count in rows.values_list("cluster_id", "labels", "gpus")[:MOST_COUNTED]:
+        for cluster, labels, count in rows.values_list("cluster_id", "labels", "gpus")[
+            :MOST_COUNTED
+        ]:
             for key in keys[cluster] & labels.keys():
                 nodes[cluster, key, str(labels[key])] += 1
                 devices[cluster, key, str(labels[key])] += count

@@ -1,4 +1,6 @@
-"""What a cluster needs so that everything Muster offers runs there: a tick, or the exact missing piece and what installs it. Pure."""
+"""What a cluster needs so that everything Muster offers runs there: a tick, or the exact missing
+piece and what installs it. Pure.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,21 +25,46 @@ from clusters.kube.resources import (
 )
 
 KAI = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"
-INSTALL_KAI = f"helm upgrade -i kai-scheduler {KAI} -n kai-scheduler --create-namespace --version v0.17.0 --set global.gpuSharing=true"
+INSTALL_KAI = (
+    f"helm upgrade -i kai-scheduler {KAI} -n kai-scheduler --create-namespace --version v0.17.0 "
+    "--set global.gpuSharing=true"
+)
 # The version stays the one that is there.
 SHARE_GPUS = (
     "helm list -n kai-scheduler\n"
-    f"helm upgrade kai-scheduler {KAI} -n kai-scheduler --version VERSION --reuse-values --set global.gpuSharing=true"
+    f"helm upgrade kai-scheduler {KAI} -n kai-scheduler --version VERSION --reuse-values --set "
+    "global.gpuSharing=true"
 )
-INSTALL_OPERATOR = 'kubectl apply --server-side -k "github.com/kubeflow/trainer.git/manifests/overlays/standalone?ref=v1.9.4"'
+INSTALL_OPERATOR = (
+    "kubectl apply --server-side -k "
+    '"github.com/kubeflow/trainer.git/manifests/overlays/standalone?ref=v1.9.4"'
+)
 INSTALL_MPI = (
-    "kubectl apply --server-side -f https://raw.githubusercontent.com/kubeflow/mpi-operator/v0.8.0/deploy/v2beta1/mpi-operator.yaml"
+    "kubectl apply --server-side -f "
+    "https://raw.githubusercontent.com/kubeflow/mpi-operator/v0.8.0/deploy/v2beta1/mpi-operator.yaml"
 )
-INSTALL_TRAINER = 'kubectl apply --server-side -k "github.com/kubeflow/trainer.git/manifests/overlays/manager?ref=v2.3.0"'
-INSTALL_RUNTIMES = 'kubectl apply --server-side -k "github.com/kubeflow/trainer.git/manifests/overlays/runtimes?ref=v2.3.0"'
-INSTALL_METRICS = "kubectl apply -f https://github.com/kubernetes-sigs/metrics-server/releases/latest/download/components.yaml"
-INSTALL_GPUS = "helm upgrade -i gpu-operator gpu-operator --repo https://helm.ngc.nvidia.com/nvidia -n gpu-operator --create-namespace"
-OPERATOR_KINDS = {"PyTorchJob": PYTORCHJOBS, "TFJob": TFJOBS, "XGBoostJob": XGBOOSTJOBS, "JAXJob": JAXJOBS}
+INSTALL_TRAINER = (
+    "kubectl apply --server-side -k "
+    '"github.com/kubeflow/trainer.git/manifests/overlays/manager?ref=v2.3.0"'
+)
+INSTALL_RUNTIMES = (
+    "kubectl apply --server-side -k "
+    '"github.com/kubeflow/trainer.git/manifests/overlays/runtimes?ref=v2.3.0"'
+)
+INSTALL_METRICS = (
+    "kubectl apply -f "
+    "https://github.com/kubernetes-sigs/metrics-server/releases/latest/download/components.yaml"
+)
+INSTALL_GPUS = (
+    "helm upgrade -i gpu-operator gpu-operator --repo https://helm.ngc.nvidia.com/nvidia -n "
+    "gpu-operator --create-namespace"
+)
+OPERATOR_KINDS = {
+    "PyTorchJob": PYTORCHJOBS,
+    "TFJob": TFJOBS,
+    "XGBoostJob": XGBOOSTJOBS,
+    "JAXJob": JAXJOBS,
+}
 TRAINING = (*OPERATOR_KINDS.values(), MPIJOBS_V2, MPIJOBS, TRAINJOBS)
 
 
@@ -52,7 +79,9 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Prerequisite:
-    """One of them: what is there or missing in a sentence, and the command that brings it, "" where none does."""
+    """One of them: what is there or missing in a sentence, and the command that brings it, "" where
+    none does.
+    """
 
     title: str
     mark: Mark
@@ -69,40 +98,89 @@ def serves(can: Capabilities, resource: Resource) -> bool:
 
 def lacks(can: Capabilities) -> bool:
     """Whether the cluster told that something required is not there."""
-    return can.known and any(each.is_required and each.mark is Mark.MISSING for each in (_kai(can), _operators(can)))
+    return can.known and any(
+        each.is_required and each.mark is Mark.MISSING for each in (_kai(can), _operators(can))
+    )
 
 
-def prerequisites(can: Capabilities, found: Findings, gpus: Sequence[bool] = ()) -> list[Prerequisite]:
-    """All of them, the required first. `gpus` says of each node whether it offers devices. Nothing for a cluster that was never asked."""
+def prerequisites(
+    can: Capabilities, found: Findings, gpus: Sequence[bool] = ()
+) -> list[Prerequisite]:
+    """All of them, the required first. `gpus` says of each node whether it offers devices. Nothing
+    for a cluster that was never asked.
+    """
     if not can.known:
         return []
-    listed = [_kai(can), _operators(can), _mpi(can), _trainer(can), _sharing(can, found), _priorities(can, found)]
+    listed = [
+        _kai(can),
+        _operators(can),
+        _mpi(can),
+        _trainer(can),
+        _sharing(can, found),
+        _priorities(can, found),
+    ]
     return [*listed, *_devices(gpus), _metrics(can), _storage(found)]
 
 
 def _kai(can: Capabilities) -> Prerequisite:
     title = "KAI scheduler: queues, gangs, parts of GPUs"
-    missing = [f"{each.plural}.{each.group} ({each.version})" for each in (QUEUES, PODGROUPS) if not serves(can, each)]
+    missing = [
+        f"{each.plural}.{each.group} ({each.version})"
+        for each in (QUEUES, PODGROUPS)
+        if not serves(can, each)
+    ]
     if not missing:
-        text = "Queues and pod groups are served. Whether the scheduler itself runs shows when pods wait for it."
+        text = (
+            "Queues and pod groups are served. Whether the scheduler itself runs shows when pods "
+            "wait for it."
+        )
         return Prerequisite(title, Mark.HERE, text, is_required=True)
-    text = f"Not served: {' and '.join(missing)}. Without it there are no queues and quotas, and workloads start pod by pod."
+    text = (
+        f"Not served: {' and '.join(missing)}. Without it there are no queues and quotas, and "
+        "workloads start pod by pod."
+    )
     return Prerequisite(title, Mark.MISSING, text, INSTALL_KAI, is_required=True)
 
 
 def _operators(can: Capabilities) -> Prerequisite:
-    """One that runs any distributed workload is required; the kinds that are still missing are told."""
+    """One that runs any distributed workload is required; the kinds that are still missing are
+    told.
+    """
     title = "Training operator"
-    missing = [f"{kind} ({each.api_version})" for kind, each in OPERATOR_KINDS.items() if not serves(can, each)]
+    missing = [
+        f"{kind} ({each.api_version})"
+        for kind, each in OPERATOR_KINDS.items()
+        if not serves(can, each)
+    ]
     if not missing:
-        return Prerequisite(title, Mark.HERE, f"{_listed(list(OPERATOR_KINDS))} are served.", is_required=True)
+        return Prerequisite(
+            title, Mark.HERE, f"{_listed(list(OPERATOR_KINDS))} are served.", is_required=True
+        )
     if len(missing) < len(OPERATOR_KINDS):
-        return Prerequisite(title, Mark.MISSING, f"Not served: {_listed(missing)}. Newer releases bring them.", INSTALL_OPERATOR)
+        return Prerequisite(
+            title,
+            Mark.MISSING,
+            f"Not served: {_listed(missing)}. Newer releases bring them.",
+            INSTALL_OPERATOR,
+        )
     others = any(serves(can, each) for each in TRAINING)
-    instead = "Distributed workloads use what else is there." if others else "Without one no distributed workload can run."
+    instead = (
+        "Distributed workloads use what else is there."
+        if others
+        else "Without one no distributed workload can run."
+    )
     if serves(can, MPIJOBS_V2):
-        instead += " Leave out its MPIJob (v1), which cannot be beside the MPI operator's, and name the other kinds with --enable-scheme."
-    return Prerequisite(title, Mark.MISSING, f"Not served: {_listed(missing)}. {instead}", INSTALL_OPERATOR, is_required=not others)
+        instead += (
+            " Leave out its MPIJob (v1), which cannot be beside the MPI operator's, and name the "
+            "other kinds with --enable-scheme."
+        )
+    return Prerequisite(
+        title,
+        Mark.MISSING,
+        f"Not served: {_listed(missing)}. {instead}",
+        INSTALL_OPERATOR,
+        is_required=not others,
+    )
 
 
 def _mpi(can: Capabilities) -> Prerequisite:
@@ -110,8 +188,17 @@ def _mpi(can: Capabilities) -> Prerequisite:
     if serves(can, MPIJOBS_V2):
         return Prerequisite(title, Mark.HERE, "MPIJob is served as v2beta1.")
     if serves(can, MPIJOBS):
-        return Prerequisite(title, Mark.HERE, "MPIJob is served as v1, by the training operator. A cluster has either this one or v2beta1.")
-    return Prerequisite(title, Mark.MISSING, "Not served: MPIJob (kubeflow.org/v2beta1).", INSTALL_MPI)
+        return Prerequisite(
+            title,
+            Mark.HERE,
+            (
+                "MPIJob is served as v1, by the training operator. A cluster has either this one "
+                "or v2beta1."
+            ),
+        )
+    return Prerequisite(
+        title, Mark.MISSING, "Not served: MPIJob (kubeflow.org/v2beta1).", INSTALL_MPI
+    )
 
 
 def _trainer(can: Capabilities) -> Prerequisite:
@@ -120,25 +207,47 @@ def _trainer(can: Capabilities) -> Prerequisite:
     if not serves(can, TRAINJOBS) or not serves(can, CLUSTERTRAININGRUNTIMES):
         text = "Not served: TrainJob (trainer.kubeflow.org/v1alpha1)."
         if operators:
-            return Prerequisite(title, Mark.UNNEEDED, f"{text} It is not needed beside the training operator.")
-        return Prerequisite(title, Mark.MISSING, f"{text} It can stand in for the training operator.", INSTALL_TRAINER)
+            return Prerequisite(
+                title, Mark.UNNEEDED, f"{text} It is not needed beside the training operator."
+            )
+        return Prerequisite(
+            title,
+            Mark.MISSING,
+            f"{text} It can stand in for the training operator.",
+            INSTALL_TRAINER,
+        )
     if not can.runtimes:
-        return Prerequisite(title, Mark.MISSING, "TrainJob is served, but there is no ClusterTrainingRuntime.", INSTALL_RUNTIMES)
+        return Prerequisite(
+            title,
+            Mark.MISSING,
+            "TrainJob is served, but there is no ClusterTrainingRuntime.",
+            INSTALL_RUNTIMES,
+        )
     names = [f"{each.name} ({each.framework or 'no framework'})" for each in can.runtimes]
-    return Prerequisite(title, Mark.HERE, f"TrainJob is served, with the runtimes {_listed(names)}.")
+    return Prerequisite(
+        title, Mark.HERE, f"TrainJob is served, with the runtimes {_listed(names)}."
+    )
 
 
 def _sharing(can: Capabilities, found: Findings) -> Prerequisite:
     title = "GPU sharing"
     if not can.kai:
-        return Prerequisite(title, Mark.MISSING, "Only the KAI scheduler shares devices, and it is not there.", INSTALL_KAI)
+        return Prerequisite(
+            title,
+            Mark.MISSING,
+            "Only the KAI scheduler shares devices, and it is not there.",
+            INSTALL_KAI,
+        )
     if can.gpu_sharing:
         return Prerequisite(title, Mark.HERE, "A pod that asks for a part of a GPU is accepted.")
     if can.gpu_sharing is None:
         why = found.unanswered.get("gpu_sharing", "no pod could be tried")
         return Prerequisite(title, Mark.UNKNOWN, f"It could not be found out: {why}.", SHARE_GPUS)
     return Prerequisite(
-        title, Mark.MISSING, "KAI refuses pods that ask for a part of a GPU: sharing is off. VERSION is the one listed.", SHARE_GPUS
+        title,
+        Mark.MISSING,
+        "KAI refuses pods that ask for a part of a GPU: sharing is off. VERSION is the one listed.",
+        SHARE_GPUS,
     )
 
 
@@ -149,8 +258,12 @@ def _priorities(can: Capabilities, found: Findings) -> Prerequisite:
     missing = [name for name in PRIORITY_CLASSES if name not in can.priority_classes]
     if not missing:
         return Prerequisite(title, Mark.HERE, f"{_listed(list(PRIORITY_CLASSES))} are there.")
-    commands = "\n".join(f"kubectl create priorityclass {name} --value={PRIORITY_CLASSES[name]}" for name in missing)
-    text = f"Missing: {_listed(missing)}. Muster makes them with a project's namespace, where it may."
+    commands = "\n".join(
+        f"kubectl create priorityclass {name} --value={PRIORITY_CLASSES[name]}" for name in missing
+    )
+    text = (
+        f"Missing: {_listed(missing)}. Muster makes them with a project's namespace, where it may."
+    )
     return Prerequisite(title, Mark.MISSING, text, commands)
 
 
@@ -163,14 +276,26 @@ def _devices(gpus: Sequence[bool]) -> Iterator[Prerequisite]:
     if offering:
         yield Prerequisite(title, Mark.HERE, f"{offering} of {nodes} offer nvidia.com/gpu.")
     else:
-        yield Prerequisite(title, Mark.MISSING, f"None of {nodes} offers nvidia.com/gpu: only CPU work can run.", INSTALL_GPUS)
+        yield Prerequisite(
+            title,
+            Mark.MISSING,
+            f"None of {nodes} offers nvidia.com/gpu: only CPU work can run.",
+            INSTALL_GPUS,
+        )
 
 
 def _metrics(can: Capabilities) -> Prerequisite:
     title = "Metrics API"
     if serves(can, NODE_METRICS):
-        return Prerequisite(title, Mark.HERE, "CPU and memory in use are served (metrics.k8s.io/v1beta1).")
-    return Prerequisite(title, Mark.MISSING, "Not served: metrics.k8s.io/v1beta1. CPU and memory in use are not known.", INSTALL_METRICS)
+        return Prerequisite(
+            title, Mark.HERE, "CPU and memory in use are served (metrics.k8s.io/v1beta1)."
+        )
+    return Prerequisite(
+        title,
+        Mark.MISSING,
+        "Not served: metrics.k8s.io/v1beta1. CPU and memory in use are not known.",
+        INSTALL_METRICS,
+    )
 
 
 def _storage(found: Findings) -> Prerequisite:
@@ -178,8 +303,15 @@ def _storage(found: Findings) -> Prerequisite:
     if why := found.unanswered.get("storage_classes"):
         return Prerequisite(title, Mark.UNKNOWN, f"They could not be listed: {why}.")
     if not found.storage_classes:
-        return Prerequisite(title, Mark.MISSING, "There is none: new volumes cannot be made. Existing ones and other sources work.")
-    names = [f"{each.name} (the default)" if each.is_default else each.name for each in found.storage_classes]
+        return Prerequisite(
+            title,
+            Mark.MISSING,
+            "There is none: new volumes cannot be made. Existing ones and other sources work.",
+        )
+    names = [
+        f"{each.name} (the default)" if each.is_default else each.name
+        for each in found.storage_classes
+    ]
     return Prerequisite(title, Mark.HERE, f"{_listed(names)}.")
 
 

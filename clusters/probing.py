@@ -1,4 +1,6 @@
-"""What a cluster can do, found out by asking it: what it serves, whether it shares GPUs, which classes and runtimes it has."""
+"""What a cluster can do, found out by asking it: what it serves, whether it shares GPUs, which
+classes and runtimes it has.
+"""
 
 import dataclasses
 import re
@@ -13,7 +15,14 @@ from clusters.findings import Findings, StorageClass
 from clusters.kube import calls, discovery, resources
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, Rejected, Unauthorized, Unavailable, bounded
-from clusters.kube.resources import CLUSTERTRAININGRUNTIMES, PODS, PRIORITYCLASSES, STORAGECLASSES, TRAINJOBS, Resource
+from clusters.kube.resources import (
+    CLUSTERTRAININGRUNTIMES,
+    PODS,
+    PRIORITYCLASSES,
+    STORAGECLASSES,
+    TRAINJOBS,
+    Resource,
+)
 
 T = TypeVar("T")
 
@@ -73,9 +82,11 @@ _runtimes = msgspec.json.Decoder(_Runtime)
 
 
 def probe(client: Client, namespaces: Iterable[str] = ()) -> Probe:
-    """Ask for everything: about eight requests. `namespaces` are those of our projects there, where a pod can be tried.
+    """Ask for everything: about eight requests. `namespaces` are those of our projects there, where
+    a pod can be tried.
 
-    What the credentials may not ask for is told in the findings; a cluster that does not answer raises Unavailable or Unauthorized.
+    What the credentials may not ask for is told in the findings; a cluster that does not answer
+    raises Unavailable or Unauthorized.
     """
     unanswered: dict[str, str] = {}
 
@@ -92,13 +103,21 @@ def probe(client: Client, namespaces: Iterable[str] = ()) -> Probe:
     if served is None:
         # Who may not even ask what there is finds out when launching.
         return Probe(UNKNOWN, Findings(unanswered=unanswered))
-    classes: list[_Named] = asked("priority_classes", lambda: _list(client, PRIORITYCLASSES, _named), [])
-    storage: list[_StorageClass] = asked("storage_classes", lambda: _list(client, STORAGECLASSES, _storage_classes), [])
+    classes: list[_Named] = asked(
+        "priority_classes", lambda: _list(client, PRIORITYCLASSES, _named), []
+    )
+    storage: list[_StorageClass] = asked(
+        "storage_classes", lambda: _list(client, STORAGECLASSES, _storage_classes), []
+    )
     runtimes: list[_Runtime] = []
     fields: frozenset[str] = frozenset()
     if path(TRAINJOBS) in served:
         runtimes = asked("runtimes", lambda: _list(client, CLUSTERTRAININGRUNTIMES, _runtimes), [])
-        fields = asked("trainjob_fields", lambda: discovery.spec_fields(client, TRAINJOBS, "TrainJob"), frozenset())
+        fields = asked(
+            "trainjob_fields",
+            lambda: discovery.spec_fields(client, TRAINJOBS, "TrainJob"),
+            frozenset(),
+        )
         fields = frozenset(name[:MAX_NAME] for name in sorted(fields)[:MOST])
     capabilities = Capabilities(
         served=served,
@@ -108,14 +127,22 @@ def probe(client: Client, namespaces: Iterable[str] = ()) -> Probe:
     )
     sharing = _sharing(client, [*namespaces, "default"], unanswered) if capabilities.kai else False
     found = tuple(
-        StorageClass(_named_as(each), bounded(each.provisioner)[:MAX_NAME], (each.metadata.annotations or {}).get(DEFAULT_CLASS) == "true")
+        StorageClass(
+            _named_as(each),
+            bounded(each.provisioner)[:MAX_NAME],
+            (each.metadata.annotations or {}).get(DEFAULT_CLASS) == "true",
+        )
         for each in storage
     )
-    return Probe(dataclasses.replace(capabilities, gpu_sharing=sharing), Findings(found, unanswered))
+    return Probe(
+        dataclasses.replace(capabilities, gpu_sharing=sharing), Findings(found, unanswered)
+    )
 
 
 def platform(about: discovery.About) -> str:
-    """What the server is and runs on, in words: "K3s, linux/arm64". The version says whose distribution it is, where it does."""
+    """What the server is and runs on, in words: "K3s, linux/arm64". The version says whose
+    distribution it is, where it does.
+    """
     maker = next((name for mark, name in _MAKERS if mark.search(about.version)), "")
     return ", ".join(filter(None, (maker, about.platform)))
 
@@ -128,7 +155,11 @@ def path(resource: Resource) -> str:
 def _served(client: Client) -> frozenset[str]:
     used = {path(each) for each in USED}
     versions = {each.api_version for each in USED}
-    return frozenset(found for each in discovery.discovery(client, versions) if (found := path(each.resource)) in used)
+    return frozenset(
+        found
+        for each in discovery.discovery(client, versions)
+        if (found := path(each.resource)) in used
+    )
 
 
 def _list(client: Client, resource: Resource, decoder: "msgspec.json.Decoder[T]") -> list[T]:
@@ -161,7 +192,9 @@ def _schedulers(value: Any, depth: int = 12) -> Iterator[str]:
 
 
 def _sharing(client: Client, namespaces: list[str], unanswered: dict[str, str]) -> bool | None:
-    """Whether KAI shares devices: its webhook refuses a pod that asks for a part of one while it does not. Nothing is made by asking."""
+    """Whether KAI shares devices: its webhook refuses a pod that asks for a part of one while it
+    does not. Nothing is made by asking.
+    """
     why = ""
     for namespace in namespaces:
         try:
@@ -185,15 +218,28 @@ def _pod() -> dict[str, Any]:
     """A pod that asks for half a GPU, and that no policy of a namespace has a reason to refuse."""
     secured = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     amounts = {"cpu": "1m", "memory": "8Mi"}
-    container = {"name": "probe", "image": "none", "securityContext": secured, "resources": {"requests": amounts, "limits": amounts}}
+    container = {
+        "name": "probe",
+        "image": "none",
+        "securityContext": secured,
+        "resources": {"requests": amounts, "limits": amounts},
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "muster-probe", "annotations": {"gpu-fraction": "0.5"}, "labels": {"kai.scheduler/queue": "default-queue"}},
+        "metadata": {
+            "name": "muster-probe",
+            "annotations": {"gpu-fraction": "0.5"},
+            "labels": {"kai.scheduler/queue": "default-queue"},
+        },
         "spec": {
             "schedulerName": "kai-scheduler",
             "restartPolicy": "Never",
-            "securityContext": {"runAsNonRoot": True, "runAsUser": 65534, "seccompProfile": {"type": "RuntimeDefault"}},
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 65534,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
             "containers": [container],
         },
     }

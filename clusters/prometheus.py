@@ -1,4 +1,6 @@
-"""What a cluster's Prometheus says of its GPUs: one question for all of them, with an end to time and size. It knows no rows."""
+"""What a cluster's Prometheus says of its GPUs: one question for all of them, with an end to time
+and size. It knows no rows.
+"""
 
 import contextlib
 import http.client as http_client
@@ -49,7 +51,9 @@ _answers = msgspec.json.Decoder(_Answer)
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The use of each device that a pod holds, in percent: the most in the time that was asked for."""
+    """The use of each device that a pod holds, in percent: the most in the time that was asked
+    for.
+    """
 
     devices: Mapping[Pod, Mapping[str, float]]
 
@@ -59,13 +63,17 @@ class Use:
 
 
 def question(seconds: int) -> str:
-    """The most that each device was used in the last so many seconds. Who scrapes may have renamed a pod's labels to exported_*."""
+    """The most that each device was used in the last so many seconds. Who scrapes may have renamed
+    a pod's labels to exported_*.
+    """
     by = "namespace, pod, exported_namespace, exported_pod, Hostname, UUID, gpu, GPU_I_ID"
     return f"max by ({by}) (max_over_time({METRIC}[{max(1, seconds)}s]))"
 
 
 def ask(url: str, *, seconds: int, bars: Callable[[str], str]) -> Use:
-    """The use of all GPUs in the last so many seconds. `bars` says why nothing is sent to an IP address. Raises Unanswered."""
+    """The use of all GPUs in the last so many seconds. `bars` says why nothing is sent to an IP
+    address. Raises Unanswered.
+    """
     fields = {"query": question(seconds), "timeout": f"{READ:g}s"}
     held = wire.Wire()
     with _pools(bars) as http, _cut_after(WHOLE, held):
@@ -75,7 +83,11 @@ def ask(url: str, *, seconds: int, bars: Callable[[str], str]) -> Use:
                     "GET",
                     f"{url.rstrip('/')}/api/v1/query",
                     fields=fields,
-                    headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "muster"},
+                    headers={
+                        "Accept": "application/json",
+                        "Accept-Encoding": "identity",
+                        "User-Agent": "muster",
+                    },
                     timeout=urllib3.Timeout(connect=CONNECT, read=READ),
                     retries=False,
                     redirect=False,
@@ -83,7 +95,12 @@ def ask(url: str, *, seconds: int, bars: Callable[[str], str]) -> Use:
                     decode_content=False,
                 )
             body = _whole(response)
-        except (urllib3.exceptions.HTTPError, http_client.HTTPException, OSError, ValueError) as error:
+        except (
+            urllib3.exceptions.HTTPError,
+            http_client.HTTPException,
+            OSError,
+            ValueError,
+        ) as error:
             raise Unanswered(_LATE if held.is_cut else _why(error)) from error
     if held.is_cut:
         raise Unanswered(_LATE)
@@ -164,9 +181,15 @@ def _number(text: str) -> float | None:
 
 def _refused(status: int) -> str:
     if status in (401, 403):
-        return f"Prometheus wants to know who asks (HTTP {status}). Give an address at which it answers without signing in."
+        return (
+            f"Prometheus wants to know who asks (HTTP {status}). Give an address at which it "
+            "answers without signing in."
+        )
     if 300 <= status < 400:
-        return f"What answers there sends elsewhere (HTTP {status}), and that is not followed. Give Prometheus' own address."
+        return (
+            f"What answers there sends elsewhere (HTTP {status}), and that is not followed. Give "
+            "Prometheus' own address."
+        )
     return f"Prometheus answers with an error (HTTP {status})."
 
 
@@ -177,6 +200,9 @@ def _why(error: BaseException) -> str:
         return "The name in its address is not known."
     if isinstance(error, urllib3.exceptions.NewConnectionError):
         return "Prometheus cannot be reached."
-    if isinstance(error, (urllib3.exceptions.ConnectTimeoutError, urllib3.exceptions.ReadTimeoutError, TimeoutError)):
+    if isinstance(
+        error,
+        (urllib3.exceptions.ConnectTimeoutError, urllib3.exceptions.ReadTimeoutError, TimeoutError),
+    ):
         return _LATE
     return "The connection to Prometheus broke off."

@@ -15,7 +15,9 @@ class ClusterQuerySet(models.QuerySet[Any]):
         return self.filter(removed_at=None)
 
     def in_use(self) -> Self:
-        """Those that are asked and followed, and where things are launched: neither removed nor disabled."""
+        """Those that are asked and followed, and where things are launched: neither removed nor
+        disabled.
+        """
         return self.filter(removed_at=None, is_enabled=True)
 
     def visible_to(self, user: User) -> Self:
@@ -24,12 +26,16 @@ class ClusterQuerySet(models.QuerySet[Any]):
         where = user.rights.where(permission)
         if where.tenant:
             return self.there()
-        return self.there().filter(pk__in=where.clusters | {place.cluster for place in user.rights.places(permission)})
+        return self.there().filter(
+            pk__in=where.clusters | {place.cluster for place in user.rights.places(permission)}
+        )
 
 
 class NodePoolQuerySet(models.QuerySet[Any]):
     def visible_to(self, user: User) -> Self:
-        """The node pools of the clusters where the user may view them, or has a project where they may."""
+        """The node pools of the clusters where the user may view them, or has a project where they
+        may.
+        """
         permission = view(Entity.NODE_POOLS)
         where = user.rights.where(permission)
         if where.tenant:

@@ -42,7 +42,8 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The answers, by kind ("pods/log") and verb. `skipped` says why a kind was not asked for, `trouble` why the rest was not.
+    """The answers, by kind ("pods/log") and verb. `skipped` says why a kind was not asked for,
+    `trouble` why the rest was not.
 
     `user` is who the credentials are in the cluster.
     """
@@ -55,17 +56,32 @@ class Review:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values for a database row."""
         answers = {kind: dict(verbs) for kind, verbs in self.answers.items()}
-        return {"answers": answers, "skipped": dict(self.skipped), "trouble": self.trouble, "user": self.user}
+        return {
+            "answers": answers,
+            "skipped": dict(self.skipped),
+            "trouble": self.trouble,
+            "user": self.user,
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Review":
         """What `to_json` stored."""
-        return cls(data.get("answers", {}), data.get("skipped", {}), str(data.get("trouble", "")), str(data.get("user", "")))
+        return cls(
+            data.get("answers", {}),
+            data.get("skipped", {}),
+            str(data.get("trouble", "")),
+            str(data.get("user", "")),
+        )
 
     @property
     def kinds(self) -> list[Kind]:
-        """Everything that is needed, with what was answered; what this release needs and an older check did not ask is not checked."""
-        return [self._kind(name, list(needs)) for name, needs in groupby(NEEDED, key=lambda need: need.kind)]
+        """Everything that is needed, with what was answered; what this release needs and an older
+        check did not ask is not checked.
+        """
+        return [
+            self._kind(name, list(needs))
+            for name, needs in groupby(NEEDED, key=lambda need: need.kind)
+        ]
 
     @property
     def refused(self) -> list[Need]:
@@ -75,19 +91,29 @@ class Review:
     @property
     def is_complete(self) -> bool:
         """Whether everything was answered or left out for a reason."""
-        return all(need.kind in self.skipped or need.verb in self.answers.get(need.kind, {}) for need in NEEDED)
+        return all(
+            need.kind in self.skipped or need.verb in self.answers.get(need.kind, {})
+            for need in NEEDED
+        )
 
     def _kind(self, name: str, needs: list[Need]) -> Kind:
         answers = self.answers.get(name, {})
-        skipped = self.skipped.get(name, "") or ("" if answers else self.trouble or "Not checked yet.")
-        return Kind(name, tuple(Verb(need.verb, need.why, answers.get(need.verb)) for need in needs), skipped)
+        skipped = self.skipped.get(name, "") or (
+            "" if answers else self.trouble or "Not checked yet."
+        )
+        return Kind(
+            name,
+            tuple(Verb(need.verb, need.why, answers.get(need.verb)) for need in needs),
+            skipped,
+        )
 
 
 def review(client: Client, can: Capabilities, until: float = math.inf) -> Review:
-    """Ask for each verb in all namespaces: one request each. Kinds that the cluster does not serve are left out, and said to be.
+    """Ask for each verb in all namespaces: one request each. Kinds that the cluster does not serve
+    are left out, and said to be.
 
-    After the moment `until` of the monotonic clock the rest is left unasked. Raises Unavailable or Unauthorized for a cluster that does
-    not answer.
+    After the moment `until` of the monotonic clock the rest is left unasked. Raises Unavailable or
+    Unauthorized for a cluster that does not answer.
     """
     answers: dict[str, dict[str, bool]] = {}
     skipped: dict[str, str] = {}
@@ -99,25 +125,39 @@ def review(client: Client, can: Capabilities, until: float = math.inf) -> Review
         if time.monotonic() > until:
             return Review(answers, skipped, "There was no time to ask for the rest.", user)
         try:
-            answer = discovery.access_review(client, need.verb, need.resource, subresource=need.subresource)
+            answer = discovery.access_review(
+                client, need.verb, need.resource, subresource=need.subresource
+            )
         except (Unavailable, Unauthorized):
             raise
         except KubeError as error:
-            return Review(answers, skipped, f"The cluster does not say what these credentials may do: {error.message}.", user)
+            return Review(
+                answers,
+                skipped,
+                f"The cluster does not say what these credentials may do: {error.message}.",
+                user,
+            )
         answers.setdefault(need.kind, {})[need.verb] = answer
     return Review(answers, skipped, user=user)
 
 
 def commands(found: Review) -> list[str]:
-    """What grants the verbs that are missing: a role for each set of verbs, and its binding to the user."""
+    """What grants the verbs that are missing: a role for each set of verbs, and its binding to the
+    user.
+    """
     by_verbs: dict[str, list[str]] = {}
     for kind, needs in groupby(found.refused, key=lambda need: need.kind):
         by_verbs.setdefault(",".join(need.verb for need in needs), []).append(kind)
     lines = []
     for number, (verbs, kinds) in enumerate(by_verbs.items(), start=1):
         role = f"muster-missing-{number}"
-        lines.append(f"kubectl create clusterrole {role} --verb={verbs} --resource={','.join(kinds)}")
-        lines.append(f"kubectl create clusterrolebinding {role} --clusterrole={role} --user={shlex.quote(found.user or 'NAME')}")
+        lines.append(
+            f"kubectl create clusterrole {role} --verb={verbs} --resource={','.join(kinds)}"
+        )
+        lines.append(
+            f"kubectl create clusterrolebinding {role} --clusterrole={role} "
+            f"--user={shlex.quote(found.user or 'NAME')}"
+        )
     return lines
 
 
@@ -133,4 +173,8 @@ def _user(client: Client) -> str:
 
 def _is_served(can: Capabilities, wanted: Resource) -> bool:
     """In whatever version: rights know none."""
-    return any(serves(can, each) for each in USED if (each.group, each.plural) == (wanted.group, wanted.plural))
+    return any(
+        serves(can, each)
+        for each in USED
+        if (each.group, each.plural) == (wanted.group, wanted.plural)
+    )

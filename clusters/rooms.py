@@ -1,4 +1,6 @@
-"""Nodes with what is held and free on them. Our own pods are rows of the top floor, which `settings.ROOMS` and NODE_PODS name."""
+"""Nodes with what is held and free on them. Our own pods are rows of the top floor, which
+`settings.ROOMS` and NODE_PODS name.
+"""
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +22,9 @@ POOL = "kai.scheduler/node-pool"
 
 
 def pool_names(cluster_id: uuid.UUID) -> Callable[[Node], Sequence[str]]:
-    """What tells of a node of this cluster which pools it is in: those that Muster knows, and KAI's own. One query."""
+    """What tells of a node of this cluster which pools it is in: those that Muster knows, and KAI's
+    own. One query.
+    """
     known = list(NodePool.objects.filter(cluster=cluster_id).order_by("name")[:MOST_POOLS])
 
     def named(node: Node) -> Sequence[str]:
@@ -83,7 +87,9 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The sums of many nodes. `closed` are free GPUs on nodes that take no pods; `free` are those on the others."""
+    """The sums of many nodes. `closed` are free GPUs on nodes that take no pods; `free` are those
+    on the others.
+    """
 
     nodes: int
     ready: int
@@ -102,7 +108,9 @@ class Totals:
 
 
 def node_rows(nodes: Sequence[Node], cluster_id: uuid.UUID) -> list[NodeRow]:
-    """The nodes of one cluster with what is free on each. The same few queries however many they are."""
+    """The nodes of one cluster with what is free on each. The same few queries however many they
+    are.
+    """
     rooms: Callable[[uuid.UUID], Iterable[Room]] = import_string(settings.ROOMS)
     counts: Callable[[uuid.UUID], dict[str, int]] = import_string(f"{settings.NODE_PODS}.counts")
     free, ours = {room.name: room.free for room in rooms(cluster_id)}, counts(cluster_id)

@@ -1,4 +1,6 @@
-"""The steps about clusters themselves: are they there, what do they offer, and is every project what it should be in its own."""
+"""The steps about clusters themselves: are they there, what do they offer, and is every project
+what it should be in its own.
+"""
 
 import logging
 import threading
@@ -38,7 +40,9 @@ _busy: set[tuple[str, str]] = set()
 
 @contextmanager
 def alone(what: str, which: str) -> Iterator[bool]:
-    """Whether this thread is the only one of the process that does `what` to `which`: a cluster that hangs costs one thread, not all."""
+    """Whether this thread is the only one of the process that does `what` to `which`: a cluster
+    that hangs costs one thread, not all.
+    """
     key = (what, which)
     with _busy_lock:
         mine = key not in _busy
@@ -60,10 +64,11 @@ def heartbeats() -> None:
 
 @step
 def heartbeat(cluster_id: str) -> None:
-    """Whatever was known of a cluster -> its version and nodes as of now, or since when and why it does not answer.
+    """Whatever was known of a cluster -> its version and nodes as of now, or since when and why it
+    does not answer.
 
-    Where the cluster answers, its projects that are not as they should be are asked to be provisioned, and those that have left to be
-    removed.
+    Where the cluster answers, its projects that are not as they should be are asked to be
+    provisioned, and those that have left to be removed.
     """
     with alone("heartbeat", cluster_id) as mine:
         cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if mine else None
@@ -87,7 +92,9 @@ def heartbeat(cluster_id: str) -> None:
 
 @step
 def check(cluster_id: str) -> None:
-    """Whatever was known of what a cluster can do and lets us do -> as of now; what was asked for is then done, however it went."""
+    """Whatever was known of what a cluster can do and lets us do -> as of now; what was asked for
+    is then done, however it went.
+    """
     with alone("check", cluster_id) as mine:
         cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if mine else None
         if cluster is None:
@@ -104,28 +111,47 @@ def check(cluster_id: str) -> None:
 
 @step
 def provision(project_id: int) -> None:
-    """Whatever a project is in its cluster -> its namespace and Queues as its row says, or the reason in `sync_error`."""
-    project = Project.objects.there().select_related("department", "cluster").filter(pk=project_id).first()
+    """Whatever a project is in its cluster -> its namespace and Queues as its row says, or the
+    reason in `sync_error`.
+    """
+    project = (
+        Project.objects.there()
+        .select_related("department", "cluster")
+        .filter(pk=project_id)
+        .first()
+    )
     if project is not None:
         provisioning.project(project)
 
 
 @step
 def leave(project_id: int, looks: int = 0) -> None:
-    """A project that has left -> its workloads deleted, then nothing of it in its cluster, or in `sync_error` what is still there.
+    """A project that has left -> its workloads deleted, then nothing of it in its cluster, or in
+    `sync_error` what is still there.
 
-    While its workloads go it is looked at so many times more; what is left then, or by a cluster that is away, or by a kill, is the
-    heartbeat's to ask for.
+    While its workloads go it is looked at so many times more; what is left then, or by a cluster
+    that is away, or by a kill, is the heartbeat's to ask for.
     """
     with alone("leave", str(project_id)) as mine:
-        project = Project.objects.leaving().select_related("department", "cluster").filter(pk=project_id).first() if mine else None
+        project = (
+            Project.objects.leaving()
+            .select_related("department", "cluster")
+            .filter(pk=project_id)
+            .first()
+            if mine
+            else None
+        )
         if project is not None and (again := leaving.project(project)) and looks > 0:
             leave.later(again, project_id, looks - 1)
 
 
 def _keep_projects(client: Client, cluster: Cluster) -> None:
-    """Ask for what makes the cluster's projects right again; a thing that cannot be looked at now is looked at next time."""
-    gone = set(Project.objects.leaving().filter(cluster=cluster).values_list("pk", flat=True)[:PROVISIONED])
+    """Ask for what makes the cluster's projects right again; a thing that cannot be looked at now
+    is looked at next time.
+    """
+    gone = set(
+        Project.objects.leaving().filter(cluster=cluster).values_list("pk", flat=True)[:PROVISIONED]
+    )
     try:
         found = drift.found(client, cluster)
         drift.settle(client, found)
@@ -143,7 +169,9 @@ def _keep_projects(client: Client, cluster: Cluster) -> None:
 def answered(cluster_id: uuid.UUID, version: str = "") -> None:
     """Record that a cluster answered just now."""
     known = {"version": version[:64]} if version else {}
-    Cluster.objects.filter(pk=cluster_id).update(last_seen_at=timezone.now(), unreachable_since=None, trouble="", **known)
+    Cluster.objects.filter(pk=cluster_id).update(
+        last_seen_at=timezone.now(), unreachable_since=None, trouble="", **known
+    )
 
 
 def failed(cluster_id: uuid.UUID, error: KubeError) -> None:
@@ -154,7 +182,9 @@ def failed(cluster_id: uuid.UUID, error: KubeError) -> None:
         rows.update(last_seen_at=timezone.now(), unreachable_since=None, trouble=error.message)
     elif isinstance(error, Unauthorized) or error.retry_after is None:
         # One that only asks for patience, as our own pace does, is there.
-        rows.update(unreachable_since=Coalesce("unreachable_since", timezone.now()), trouble=error.message)
+        rows.update(
+            unreachable_since=Coalesce("unreachable_since", timezone.now()), trouble=error.message
+        )
     log.warning("cluster %s: %s (%s)", cluster_id, error.message, error.detail)
 
 
@@ -165,13 +195,23 @@ def _record(cluster: Cluster, survey: nodes.Survey) -> None:
     for row in rows:
         row.seen_at = now
     kept = {row.name for row in rows} | survey.unreadable
-    fields = [each.name for each in Node._meta.concrete_fields if each.name not in ("id", "cluster", "name")]
+    fields = [
+        each.name
+        for each in Node._meta.concrete_fields
+        if each.name not in ("id", "cluster", "name")
+    ]
     with transaction.atomic():
         known = dict(Node.objects.filter(cluster=cluster).values_list("name", "pk"))
         gone = [pk for name, pk in known.items() if name not in kept]
         for part in chunks(gone):
             Node.objects.filter(pk__in=part).delete()
-        Node.objects.bulk_create(rows, batch_size=500, update_conflicts=True, update_fields=fields, unique_fields=["cluster", "name"])
+        Node.objects.bulk_create(
+            rows,
+            batch_size=500,
+            update_conflicts=True,
+            update_fields=fields,
+            unique_fields=["cluster", "name"],
+        )
 
 
 def _row(cluster: Cluster, seen: Seen) -> Node:

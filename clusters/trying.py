@@ -1,4 +1,6 @@
-"""A connection that is tried while a person waits: what answers, which version, and what is missing there. Nothing of it is kept."""
+"""A connection that is tried while a person waits: what answers, which version, and what is missing
+there. Nothing of it is kept.
+"""
 
 import time
 from dataclasses import dataclass, field
@@ -34,11 +36,15 @@ class Trial:
 
 
 def tried(way: str, kubeconfig: str, *, is_local: bool = False) -> Trial:
-    """Connect and ask. It takes a few seconds, and no more than some twenty with a cluster that is slow or dead; it raises nothing."""
+    """Connect and ask. It takes a few seconds, and no more than some twenty with a cluster that is
+    slow or dead; it raises nothing.
+    """
     until = time.monotonic() + PATIENCE
     try:
         if way != Way.INSIDE:
-            connections.reach(is_local=is_local).check(connections.access_of(way, kubeconfig).server)
+            connections.reach(is_local=is_local).check(
+                connections.access_of(way, kubeconfig).server
+            )
         with connections.tried(way, kubeconfig, is_local=is_local) as client:
             about = discovery.about(client)
             found = probing.probe(client)
@@ -55,7 +61,13 @@ def tried(way: str, kubeconfig: str, *, is_local: bool = False) -> Trial:
         return Trial(f"{error.message[:1].upper()}{error.message[1:]}.")
     told = tuple(prerequisites(found.capabilities, found.findings, offering or ()))
     seen = None if offering is None else len(offering)
-    return Trial(version=about.version, platform=probing.platform(about), nodes=seen, prerequisites=told, review=review)
+    return Trial(
+        version=about.version,
+        platform=probing.platform(about),
+        nodes=seen,
+        prerequisites=told,
+        review=review,
+    )
 
 
 def stored(cluster: Cluster) -> Trial:

@@ -1,4 +1,6 @@
-"""`python -m console up`: all of it on this machine. `python -m console web` (worker, beat, follow): one process, here."""
+"""`python -m console up`: all of it on this machine. `python -m console web` (worker, beat,
+follow): one process, here.
+"""
 
 import os
 import sys
@@ -11,7 +13,9 @@ USAGE = f"usage: python -m console up | {' | '.join(processes.NAMES)}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what was asked for. 2, with a line that says why, for what makes no sense; otherwise what the process ends with."""
+    """Run what was asked for. 2, with a line that says why, for what makes no sense; otherwise what
+    the process ends with.
+    """
     if len(arguments) != 1 or arguments[0] not in ("up", *processes.NAMES):
         print(USAGE, file=sys.stderr)
         return 2
@@ -30,7 +34,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
-    """Give this process's place to the command, so that who started it can signal it and sees how it ends."""
+    """Give this process's place to the command, so that who started it can signal it and sees how
+    it ends.
+    """
     os.chdir(processes.BASE)
     os.execve(command[0], list(command), environment)  # noqa: S606 - no shell is wanted
 

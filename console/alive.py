@@ -1,4 +1,6 @@
-"""A sign of life of the processes that answer no requests: a file whose time they set anew as long as they go on (MUSTER_ALIVE_FILE)."""
+"""A sign of life of the processes that answer no requests: a file whose time they set anew as long
+as they go on (MUSTER_ALIVE_FILE).
+"""
 
 import logging
 from typing import Any
@@ -14,7 +16,9 @@ SECONDS = 10.0
 
 
 def show() -> None:
-    """Set the file's time, where one is named. Never fails: a sign that cannot be given is told, and is no reason to end."""
+    """Set the file's time, where one is named. Never fails: a sign that cannot be given is told,
+    and is no reason to end.
+    """
     file = settings.OPTIONS.alive_file
     if file is not None:
         try:
@@ -24,7 +28,9 @@ def show() -> None:
 
 
 class Shown(bootsteps.StartStopStep):
-    """Of a worker, from the loop that takes the steps from the broker: it stands still while the broker is away."""
+    """Of a worker, from the loop that takes the steps from the broker: it stands still while the
+    broker is away.
+    """
 
     requires = ("celery.worker.components:Timer",)
 

@@ -16,8 +16,8 @@ django.setup(set_prefix=False)
 # Ahead of the application, which looks once which files there are.
 static.collect()
 application = bounded(Handler())
-# The first request does not wait for the views to be imported. What is loaded now stays for good: a full collection that looks through it
-# takes a tenth of a second, which a request would feel.
+# The first request does not wait for the views to be imported. What is loaded now stays for good: a
+# full collection that looks through it takes a tenth of a second, which a request would feel.
 assert get_resolver().url_patterns
 gc.collect()
 gc.freeze()

@@ -1,4 +1,6 @@
-"""The bound on what a request may bring: nobody fills the memory or the disk by sending without end, signed in or not."""
+"""The bound on what a request may bring: nobody fills the memory or the disk by sending without
+end, signed in or not.
+"""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,7 +10,9 @@ from console.errors import body
 from console.security import POLICY
 
 LARGEST = 4 << 20
-"""Bytes of a body. The views' own bounds are half of it, and say more about what is too large; this one is before all of them."""
+"""Bytes of a body. The views' own bounds are half of it, and say more about what is too large; this
+one is before all of them.
+"""
 
 Scope = dict[str, Any]
 Message = Mapping[str, Any]
@@ -20,7 +24,9 @@ TOO_LARGE = "The request is too large."
 
 
 def bounded(application: Application) -> Application:
-    """The application, which hears of no more than LARGEST bytes of a body: beyond them the answer is 413, and it is told to give up."""
+    """The application, which hears of no more than LARGEST bytes of a body: beyond them the answer
+    is 413, and it is told to give up.
+    """
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         left = LARGEST
@@ -47,8 +53,17 @@ def bounded(application: Application) -> Application:
 
 async def _refuse(scope: Scope, send: Send) -> None:
     is_program = str(scope.get("path", "")).startswith("/api/")
-    kind, text = ("application/json", json.dumps(body(413, TOO_LARGE))) if is_program else ("text/plain", TOO_LARGE)
-    headers = {"content-type": kind, "content-security-policy": POLICY, "x-content-type-options": "nosniff", "connection": "close"}
+    kind, text = (
+        ("application/json", json.dumps(body(413, TOO_LARGE)))
+        if is_program
+        else ("text/plain", TOO_LARGE)
+    )
+    headers = {
+        "content-type": kind,
+        "content-security-policy": POLICY,
+        "x-content-type-options": "nosniff",
+        "connection": "close",
+    }
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": 413, "headers": pairs})
     await send({"type": "http.response.body", "body": text.encode()})

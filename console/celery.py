@@ -1,4 +1,6 @@
-"""Tasks: `step` is the only decorator, `soon` the only way to ask for one. A step may run twice, late or never; the sweep asks again."""
+"""Tasks: `step` is the only decorator, `soon` the only way to ask for one. A step may run twice,
+late or never; the sweep asks again.
+"""
 
 import functools
 import logging
@@ -28,7 +30,9 @@ P = ParamSpec("P")
 SLOW = 1.0
 """Seconds after which a broker that fails is taken for one that hangs, not for one that is away."""
 SPARED = 10.0
-"""Seconds for which a broker that hangs is sent nothing: a person who asks for many things would wait for each in turn."""
+"""Seconds for which a broker that hangs is sent nothing: a person who asks for many things would
+wait for each in turn.
+"""
 
 
 class Step:
@@ -45,28 +49,45 @@ class Step:
         self._function(*arguments)
 
     def soon(self, *arguments: str | int) -> None:
-        """Once the transaction is committed, ask a worker. Arguments are ids. Never fails: what the broker loses, the sweep finds."""
+        """Once the transaction is committed, ask a worker. Arguments are ids. Never fails: what the
+        broker loses, the sweep finds.
+        """
         transaction.on_commit(functools.partial(self._send, arguments), robust=True)
 
     def later(self, seconds: float, *arguments: str | int) -> None:
-        """As `soon`, to be run after so many seconds. For seconds, not hours: a worker keeps it in its memory meanwhile."""
+        """As `soon`, to be run after so many seconds. For seconds, not hours: a worker keeps it in
+        its memory meanwhile.
+        """
         transaction.on_commit(functools.partial(self._send, arguments, seconds), robust=True)
 
     def _send(self, arguments: tuple[str | int, ...], seconds: float | None = None) -> None:
         began = time.monotonic()
         if began < Step._spared_until:
-            log.warning("%s%r is not queued, for the broker hangs; the sweep will", self._task.name, arguments)
+            log.warning(
+                "%s%r is not queued, for the broker hangs; the sweep will",
+                self._task.name,
+                arguments,
+            )
             return
         try:
             self._task.apply_async(args=arguments, countdown=seconds)
-        except Exception as error:  # noqa: BLE001 - the broker's client raises what its transport raises
+        # The broker's client raises what its transport raises.
+        except Exception as error:  # noqa: BLE001
             if time.monotonic() - began > SLOW:
                 Step._spared_until = time.monotonic() + SPARED
-            log.warning("%s%r could not be queued (%s: %s); the sweep will", self._task.name, arguments, type(error).__name__, error)
+            log.warning(
+                "%s%r could not be queued (%s: %s); the sweep will",
+                self._task.name,
+                arguments,
+                type(error).__name__,
+                error,
+            )
 
 
 def step(function: Callable[P, None]) -> Step:
-    """Make a function a step: short, and safe to run twice. Its errors are logged, and end nothing but itself."""
+    """Make a function a step: short, and safe to run twice. Its errors are logged, and end nothing
+    but itself.
+    """
 
     @functools.wraps(function)
     def run(*arguments: P.args, **named: P.kwargs) -> None:
@@ -76,4 +97,7 @@ def step(function: Callable[P, None]) -> Step:
         finally:
             close_old_connections()
 
-    return Step(function, app.task(name=f"{function.__module__}.{function.__name__}", ignore_result=True)(run))
+    return Step(
+        function,
+        app.task(name=f"{function.__module__}.{function.__name__}", ignore_result=True)(run),
+    )

@@ -1,4 +1,6 @@
-"""Combinations of settings that run, but not as anybody would want: what is wrong and what to do. Told by `manage.py check`."""
+"""Combinations of settings that run, but not as anybody would want: what is wrong and what to do.
+Told by `manage.py check`.
+"""
 
 import ipaddress
 import os
@@ -11,7 +13,9 @@ from console.options import Options
 
 SHORTEST_SECRET = 32
 TAG = "options"
-"""By which a command that looks at no page asks for these checks alone: all others load every page's code."""
+"""By which a command that looks at no page asks for these checks alone: all others load every
+page's code.
+"""
 
 
 def check_options(**_: Any) -> list[CheckMessage]:
@@ -21,7 +25,10 @@ def check_options(**_: Any) -> list[CheckMessage]:
 
 def found(options: Options, web_processes: int) -> list[CheckMessage]:
     """What is wrong with these options: errors stop every command, warnings are told."""
-    return [*_everywhere(options, web_processes), *(_in_production(options) if options.production else ())]
+    return [
+        *_everywhere(options, web_processes),
+        *(_in_production(options) if options.production else ()),
+    ]
 
 
 def _everywhere(options: Options, web_processes: int) -> list[CheckMessage]:
@@ -37,15 +44,24 @@ def _everywhere(options: Options, web_processes: int) -> list[CheckMessage]:
     if not _is_loopback(options.host) and not options.production:
         messages.append(
             Warning(
-                f"The console listens on {options.host} without MUSTER_PRODUCTION: passwords and cookies travel in the clear.",
-                hint="Listen on 127.0.0.1 behind a proxy that speaks HTTPS, and set MUSTER_PRODUCTION=1. See docs/production.md.",
+                (
+                    f"The console listens on {options.host} without MUSTER_PRODUCTION: passwords "
+                    "and cookies travel in the clear."
+                ),
+                hint=(
+                    "Listen on 127.0.0.1 behind a proxy that speaks HTTPS, and set "
+                    "MUSTER_PRODUCTION=1. See docs/production.md."
+                ),
                 id="muster.W001",
             )
         )
     if options.behind_proxy and not _is_loopback(options.host):
         messages.append(
             Warning(
-                "MUSTER_BEHIND_PROXY trusts X-Forwarded-Proto, but the web process can be reached without the proxy.",
+                (
+                    "MUSTER_BEHIND_PROXY trusts X-Forwarded-Proto, but the web process can be "
+                    "reached without the proxy."
+                ),
                 hint="Listen on loopback, or let the network admit the proxy only.",
                 id="muster.W002",
             )
@@ -58,7 +74,10 @@ def _in_production(options: Options) -> list[CheckMessage]:
     if len(options.secret_key) < SHORTEST_SECRET:
         messages.append(
             Error(
-                f"MUSTER_SECRET_KEY is shorter than {SHORTEST_SECRET} characters, so tokens could be forged.",
+                (
+                    f"MUSTER_SECRET_KEY is shorter than {SHORTEST_SECRET} characters, so tokens "
+                    "could be forged."
+                ),
                 hint='Make one with: python -c "import secrets; print(secrets.token_urlsafe(64))"',
                 id="muster.E002",
             )

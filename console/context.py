@@ -38,12 +38,16 @@ ENTRIES = (
     Entry("credentials", "Credentials", icon="key", group=WORK),
     Entry("policies", "Policies", icon="scale", group=WORK),
     Entry("projects", "Projects", icon="folder-kanban", group=ORGANISATION),
-    Entry("departments", "Departments", icon="network", needs="departments:view", group=ORGANISATION),
+    Entry(
+        "departments", "Departments", icon="network", needs="departments:view", group=ORGANISATION
+    ),
     Entry("node-pools", "Node pools", icon="boxes", needs="node-pools:view", group=ORGANISATION),
     Entry("clusters", "Clusters", icon="server", group=ORGANISATION),
     Entry("users", "Users", icon="users", needs="users:view", group=ACCESS),
     Entry("accounts", "Service accounts", icon="bot", needs="service-accounts:view", group=ACCESS),
-    Entry("access-rules", "Access rules", icon="key-round", needs="access-rules:view", group=ACCESS),
+    Entry(
+        "access-rules", "Access rules", icon="key-round", needs="access-rules:view", group=ACCESS
+    ),
     Entry("roles", "Roles", icon="shield-check", needs="access-rules:view", group=ACCESS),
     Entry("audit", "Audit log", icon="scroll-text", needs="audit:view", group=ACCESS),
     Entry("settings", "Settings", icon="settings", needs="settings:view", group=ACCESS),
@@ -69,18 +73,28 @@ class Group:
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
-    """The theme a person chose ("light", "dark" or "" for the system's), so that the first paint has it, and the navigation."""
+    """The theme a person chose ("light", "dark" or "" for the system's), so that the first paint
+    has it, and the navigation.
+    """
     theme = request.COOKIES.get("muster_theme", "")
-    return {"theme": theme if theme in ("light", "dark") else "", "navigation": SimpleLazyObject(lambda: _navigation(request))}
+    return {
+        "theme": theme if theme in ("light", "dark") else "",
+        "navigation": SimpleLazyObject(lambda: _navigation(request)),
+    }
 
 
 def _navigation(request: HttpRequest) -> list[Group]:
     user = getattr(request, "user", None)
     offered = [entry for entry in ENTRIES if not entry.needs or may(user, entry.needs)]
-    found = [Group(heading, [_place(request, entry) for entry in offered if entry.group == heading]) for heading in GROUPS]
+    found = [
+        Group(heading, [_place(request, entry) for entry in offered if entry.group == heading])
+        for heading in GROUPS
+    ]
     return [group for group in found if group.places]
 
 
 def _place(request: HttpRequest, entry: Entry) -> Place:
     url = reverse(entry.name)
-    return Place(url, entry.icon, entry.label, request.path == url or request.path.startswith(f"{url}/"))
+    return Place(
+        url, entry.icon, entry.label, request.path == url or request.path.startswith(f"{url}/")
+    )

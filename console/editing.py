@@ -1,9 +1,12 @@
-"""Two people edit one thing: the second is told what changed meanwhile, and nothing is overwritten unseen.
+"""Two people edit one thing: the second is told what changed meanwhile, and nothing is overwritten
+unseen.
 
-A form carries what it started from, sealed, so that no history is needed to tell what somebody else changed. A view passes `fields` to
-its template, which includes parts/_changed_meanwhile.html inside its form; it gives the writer the version that `started_version` reads.
-The writer locks the row and asks `unchanged`. On ChangedMeanwhile the view reads the row anew and shows the form again, with 409:
-what was typed stays, `fields` is told that it is a second time, and the form's button then saves over what was shown.
+A form carries what it started from, sealed, so that no history is needed to tell what somebody else
+changed. A view passes `fields` to its template, which includes parts/_changed_meanwhile.html inside
+its form; it gives the writer the version that `started_version` reads. The writer locks the row and
+asks `unchanged`. On ChangedMeanwhile the view reads the row anew and shows the form again, with
+409: what was typed stays, `fields` is told that it is a second time, and the form's button then
+saves over what was shown.
 """
 
 import re
@@ -26,7 +29,9 @@ LONGEST = 256 << 10
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a form started from: the row's version, and the values as they would have been typed, without secrets."""
+    """What a form started from: the row's version, and the values as they would have been typed,
+    without secrets.
+    """
 
     version: int
     values: Mapping[str, Sequence[str]]
@@ -34,7 +39,9 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that somebody else changed meanwhile: by its name in the form, as it was, and as it is now."""
+    """A field that somebody else changed meanwhile: by its name in the form, as it was, and as it
+    is now.
+    """
 
     field: str
     was: str
@@ -47,12 +54,15 @@ class ChangedMeanwhile(Clash):
     """The row is of a newer version than what was edited. `version` is the row's."""
 
     def __init__(self, version: int, what: str = "It") -> None:
-        super().__init__(f"{what} was changed meanwhile by somebody else. Load it again, and repeat your change.")
+        super().__init__(
+            f"{what} was changed meanwhile by somebody else. Load it again, and repeat your change."
+        )
         self.version = version
 
 
 def unchanged(version: int, edited: int | None, what: str = "It") -> None:
-    """Raises ChangedMeanwhile where the row's version is not the one that was edited; None means that nobody cares.
+    """Raises ChangedMeanwhile where the row's version is not the one that was edited; None means
+    that nobody cares.
 
     Asked while the row is locked, before its version is raised.
     """
@@ -75,21 +85,32 @@ def fields(
     by: object = "",
     at: datetime | None = None,
 ) -> dict[str, Any]:
-    """What parts/_changed_meanwhile.html needs: the seal and, where a form that was `sent` came too late, what changed, who and when.
+    """What parts/_changed_meanwhile.html needs: the seal and, where a form that was `sent` came too
+    late, what changed, who and when.
 
-    `version` and `now` are the row's as it is in the database, `now` as it would be typed; `form` lends the labels.
+    `version` and `now` are the row's as it is in the database, `now` as it would be typed; `form`
+    lends the labels.
     """
     found: dict[str, Any] = {"started_from": seal(version, now)}
     if sent is None:
         return found
     start = started(str(sent.get(FIELD, "")))
     different = () if start is None else labelled(differences(start.values, now), form)
-    return found | {"is_late": True, "differences": different, "changed_by": str(by or ""), "changed_at": at}
+    return found | {
+        "is_late": True,
+        "differences": different,
+        "changed_by": str(by or ""),
+        "changed_at": at,
+    }
 
 
 def seal(version: int, values: Mapping[str, Sequence[str]]) -> str:
-    """For the hidden field. It is signed, and can be read by who gets it: nothing secret goes into it."""
-    return signing.dumps([version, {name: list(each) for name, each in values.items()}], salt=_SALT, compress=True)
+    """For the hidden field. It is signed, and can be read by who gets it: nothing secret goes into
+    it.
+    """
+    return signing.dumps(
+        [version, {name: list(each) for name, each in values.items()}], salt=_SALT, compress=True
+    )
 
 
 def started(sealed: str) -> Start | None:
@@ -103,7 +124,9 @@ def started(sealed: str) -> Start | None:
     return Start(int(version), values)
 
 
-def differences(was: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[Any]]) -> Sequence[Difference]:
+def differences(
+    was: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[Any]]
+) -> Sequence[Difference]:
     """The fields whose values differ, in the order of the form."""
     names = list(dict.fromkeys([*now, *was]))
     pairs = [(name, _words(was.get(name, ())), _words(now.get(name, ()))) for name in names]

@@ -24,7 +24,8 @@ def decrypt(token: str) -> str:
         return _fernet().decrypt(token.encode()).decode()
     except InvalidToken:
         raise Unreadable(
-            "It was encrypted with a key that is not among MUSTER_ENCRYPTION_KEYS. Add the old key, or enter it anew."
+            "It was encrypted with a key that is not among MUSTER_ENCRYPTION_KEYS. Add the old "
+            "key, or enter it anew."
         ) from None
 
 
@@ -45,7 +46,11 @@ class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
 
     def to_python(self, value: Any) -> Any:
         """As a dump is loaded."""
-        return decrypt(value.removeprefix(DUMPED)) if isinstance(value, str) and value.startswith(DUMPED) else super().to_python(value)
+        return (
+            decrypt(value.removeprefix(DUMPED))
+            if isinstance(value, str) and value.startswith(DUMPED)
+            else super().to_python(value)
+        )
 
     def from_db_value(self, value: str | None, *_: Any) -> str | None:
         return value if not value else decrypt(value)

@@ -1,11 +1,18 @@
-"""What goes wrong, told to the one who asked: a person gets a page or a part of one, a program gets the REST API's error body."""
+"""What goes wrong, told to the one who asked: a person gets a page or a part of one, a program gets
+the REST API's error body.
+"""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation, ValidationError
+from django.core.exceptions import (
+    PermissionDenied,
+    RequestDataTooBig,
+    SuspiciousOperation,
+    ValidationError,
+)
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.shortcuts import render
@@ -25,15 +32,18 @@ _FULL = ("disk is full", "disk full", "no space left")
 
 
 class UserError(Exception):
-    """Something the person can act on. The text says what happened, why and what to do; it is shown as it is.
+    """Something the person can act on. The text says what happened, why and what to do; it is shown
+    as it is.
 
-    `field` names the part of a form or body it belongs to; `status` is the HTTP status that says the same; `why` is the address of a page
-    that explains it.
+    `field` names the part of a form or body it belongs to; `status` is the HTTP status that says
+    the same; `why` is the address of a page that explains it.
     """
 
     status = 422
 
-    def __init__(self, text: str, *, field: str = "", status: int | None = None, why: str = "") -> None:
+    def __init__(
+        self, text: str, *, field: str = "", status: int | None = None, why: str = ""
+    ) -> None:
         super().__init__(text)
         self.text = text
         self.field = field
@@ -58,12 +68,16 @@ class Invalid(UserError):
     """A submission with problems: (field, text) pairs, told all at once."""
 
     def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
-        super().__init__(" ".join(text for _, text in problems), field=problems[0][0] if problems else "")
+        super().__init__(
+            " ".join(text for _, text in problems), field=problems[0][0] if problems else ""
+        )
         self.problems = tuple(problems)
 
 
 class Noncompliant(Invalid):
-    """A submission that policies forbid: (field, text, rule) triples, told all at once. `lead` is said before them."""
+    """A submission that policies forbid: (field, text, rule) triples, told all at once. `lead` is
+    said before them.
+    """
 
     def __init__(self, issues: Sequence[tuple[str, str, str]], lead: str = "") -> None:
         super().__init__([(field, text) for field, text, _ in issues])
@@ -73,7 +87,9 @@ class Noncompliant(Invalid):
 
 
 class ForPeople(MiddlewareMixin):
-    """A UserError, or a trouble of the database, that nobody caught becomes a page, or for htmx a part that says the same."""
+    """A UserError, or a trouble of the database, that nobody caught becomes a page, or for htmx a
+    part that says the same.
+    """
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         told = not_written(error)
@@ -83,15 +99,29 @@ class ForPeople(MiddlewareMixin):
 
 
 def not_written(error: Exception) -> UserError | None:
-    """What to tell of an error that is the person's, or the database's for now; None for any other."""
+    """What to tell of an error that is the person's, or the database's for now; None for any
+    other.
+    """
     if isinstance(error, UserError):
         return error
     if not isinstance(error, OperationalError | InterfaceError):
         return None
     log.error("the database failed", exc_info=error)
     if any(word in str(error).lower() for word in _FULL):
-        return UserError("The disk of the database is full. Nothing was changed by this: do it again once there is room.", status=507)
-    return UserError("The database does not answer as it should. Nothing was changed by this: do it again in a moment.", status=503)
+        return UserError(
+            (
+                "The disk of the database is full. Nothing was changed by this: do it again once "
+                "there is room."
+            ),
+            status=507,
+        )
+    return UserError(
+        (
+            "The database does not answer as it should. Nothing was changed by this: do it again "
+            "in a moment."
+        ),
+        status=503,
+    )
 
 
 def refused(request: HttpRequest, error: UserError) -> HttpResponse:
@@ -103,15 +133,19 @@ def refused(request: HttpRequest, error: UserError) -> HttpResponse:
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Django's answer to a form without its token."""
-    text = "This page was open for too long, or cookies are off, so the form could not be trusted. Load the page again and repeat it."
+    text = (
+        "This page was open for too long, or cookies are off, so the form could not be trusted. "
+        "Load the page again and repeat it."
+    )
     return refused(request, UserError(text, status=403))
 
 
 def _giving_back(page: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """An error's page that leaves no connection to the database behind.
 
-    Of a view of the event loop Django renders it in a thread that belongs to no request (`response_for_exception`), so the end of the
-    request would not give back what the page has read with; sixteen such threads would hold the whole pool.
+    Of a view of the event loop Django renders it in a thread that belongs to no request
+    (`response_for_exception`), so the end of the request would not give back what the page has read
+    with; sixteen such threads would hold the whole pool.
     """
 
     @wraps(page)
@@ -134,11 +168,15 @@ server_error = _giving_back(defaults.server_error)
 
 def body(status_code: int, message: str, details: Any = None) -> dict[str, Any]:
     """The REST API's error body: {code, message, details?}."""
-    return {"code": status_code, "message": message} | ({} if details is None else {"details": details})
+    return {"code": status_code, "message": message} | (
+        {} if details is None else {"details": details}
+    )
 
 
 def for_programs(error: Exception, context: Mapping[str, Any]) -> Response | None:
-    """Every error of the REST API in one shape. What is not expected is logged and becomes a 500 without its text."""
+    """Every error of the REST API in one shape. What is not expected is logged and becomes a 500
+    without its text.
+    """
     told = not_written(error)
     if told is not None:
         return _refusal(told)
@@ -162,30 +200,52 @@ def for_programs(error: Exception, context: Mapping[str, Any]) -> Response | Non
             answer["WWW-Authenticate"] = header
         return answer
     log.error("the API failed", exc_info=error)
-    return _answer(status.HTTP_500_INTERNAL_SERVER_ERROR, "Something went wrong on our side; it has been logged.")
+    return _answer(
+        status.HTTP_500_INTERNAL_SERVER_ERROR,
+        "Something went wrong on our side; it has been logged.",
+    )
 
 
 def _refusal(error: UserError) -> Response:
     if isinstance(error, Noncompliant):
         answer = _problems(error.problems)
-        told = [{"field": field, "details": text, "rule": rule} for field, text, rule in error.issues[:MOST_DETAILS]]
-        answer.data |= {"message": f"{error.lead} {answer.data['message']}".strip(), "complianceIssues": told}
+        told = [
+            {"field": field, "details": text, "rule": rule}
+            for field, text, rule in error.issues[:MOST_DETAILS]
+        ]
+        answer.data |= {
+            "message": f"{error.lead} {answer.data['message']}".strip(),
+            "complianceIssues": told,
+        }
         return answer
     if isinstance(error, Invalid):
         return _problems(error.problems)
-    # A program learns of bad input by 400, as the API says; pages answer 422 to show the form again.
+    # A program learns of bad input by 400, as the API says; pages answer 422 to show the form
+    # again.
     code = 400 if error.status == 422 else error.status
-    answer = _answer(code, error.text, [{"field": error.field, "message": error.text}] if error.field else None)
+    answer = _answer(
+        code, error.text, [{"field": error.field, "message": error.text}] if error.field else None
+    )
     if wait := getattr(error, "wait", None):
         answer["Retry-After"] = str(wait)
     return answer
 
 
 def _problems(problems: Sequence[tuple[str, str]]) -> Response:
-    """What is wrong with which field: the first ones in the message, and all of a bearable number in the details."""
-    told = " ".join(dict.fromkeys(text if field in text else f"{field}: {text}" for field, text in problems[:MOST_TOLD]))
+    """What is wrong with which field: the first ones in the message, and all of a bearable number
+    in the details.
+    """
+    told = " ".join(
+        dict.fromkeys(
+            text if field in text else f"{field}: {text}" for field, text in problems[:MOST_TOLD]
+        )
+    )
     more = f" And {len(problems) - MOST_TOLD} more." if len(problems) > MOST_TOLD else ""
-    return _answer(400, told + more, [{"field": field, "message": text} for field, text in problems[:MOST_DETAILS]])
+    return _answer(
+        400,
+        told + more,
+        [{"field": field, "message": text} for field, text in problems[:MOST_DETAILS]],
+    )
 
 
 def _answer(code: int, message: str, details: Any = None) -> Response:

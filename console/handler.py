@@ -1,4 +1,6 @@
-"""How a request is answered: all middleware and the view in one thread, which is the request's own."""
+"""How a request is answered: all middleware and the view in one thread, which is the request's
+own.
+"""
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIHandler
@@ -7,9 +9,10 @@ from django.core.handlers.asgi import ASGIHandler
 class Handler(ASGIHandler):
     """Django's, whose middleware stays in one thread.
 
-    Django's own hands every step of every middleware to that thread and back, twenty times a request, which costs as much as a small
-    page. Here it is handed over once. An asynchronous view is run by the loop, as ever, while the thread waits for its answer; what it
-    streams afterwards is asked for by the loop alone.
+    Django's own hands every step of every middleware to that thread and back, twenty times a
+    request, which costs as much as a small page. Here it is handed over once. An asynchronous view
+    is run by the loop, as ever, while the thread waits for its answer; what it streams afterwards
+    is asked for by the loop alone.
     """
 
     def load_middleware(self, is_async: bool = False) -> None:

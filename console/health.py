@@ -11,7 +11,9 @@ from django.urls import path
 from django.views.decorators.http import require_safe
 
 _migrated: set[str] = set()
-"""The databases that have been seen up to date: what is applied stays applied, and looking costs a tenth of a second."""
+"""The databases that have been seen up to date: what is applied stays applied, and looking costs a
+tenth of a second.
+"""
 
 
 @login_not_required
@@ -24,10 +26,16 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """200 when the database answers and has this release's tables; 503 otherwise. A broker that is away is told, and is no reason."""
+    """200 when the database answers and has this release's tables; 503 otherwise. A broker that is
+    away is told, and is no reason.
+    """
     trouble = _database()
     lines = [trouble or "ready", "" if trouble else _broker()]
-    return HttpResponse("".join(f"{line}\n" for line in lines if line), content_type="text/plain", status=503 if trouble else 200)
+    return HttpResponse(
+        "".join(f"{line}\n" for line in lines if line),
+        content_type="text/plain",
+        status=503 if trouble else 200,
+    )
 
 
 def _database() -> str:
@@ -50,11 +58,16 @@ def _is_migrated() -> bool:
 
 
 def _broker() -> str:
-    client = redis.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=0.5, socket_timeout=0.5)
+    client = redis.Redis.from_url(
+        settings.REDIS_URL, socket_connect_timeout=0.5, socket_timeout=0.5
+    )
     try:
         client.ping()
     except redis.RedisError:
-        return "degraded: Redis does not answer; pages look for news less often, and steps wait for the sweep"
+        return (
+            "degraded: Redis does not answer; pages look for news less often, and steps wait for "
+            "the sweep"
+        )
     finally:
         client.close()
     return ""

@@ -14,7 +14,9 @@ class Request(HttpRequest):
     htmx: HtmxDetails
 
 
-def page(request: HttpRequest, template: str, part: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
+def page(
+    request: HttpRequest, template: str, part: str, context: dict[str, Any], status: int = 200
+) -> HttpResponse:
     """The whole page, or only its part where htmx asks to replace that."""
     htmx = getattr(request, "htmx", None)
     wanted = part if htmx and not htmx.boosted and not htmx.history_restore_request else template
@@ -24,7 +26,9 @@ def page(request: HttpRequest, template: str, part: str, context: dict[str, Any]
 
 
 def onward(request: HttpRequest, url: str, told: str = "") -> HttpResponse:
-    """Send the browser to another page once something is done, also where htmx asked; `told` is said there."""
+    """Send the browser to another page once something is done, also where htmx asked; `told` is
+    said there.
+    """
     if told:
         messages.success(request, told)
     if getattr(request, "htmx", None):

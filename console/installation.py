@@ -1,4 +1,6 @@
-"""What runs on one machine, and where: each process as a service of the supervisor, with ports and password kept from the last time."""
+"""What runs on one machine, and where: each process as a service of the supervisor, with ports and
+password kept from the last time.
+"""
 
 import asyncio
 import contextlib
@@ -21,7 +23,9 @@ _NAMES = ("redis_port", "redis_password", "localkube_port", "follower")
 
 
 class Installation:
-    """The services of a data directory. Making it decides on ports and writes down which; it starts nothing."""
+    """The services of a data directory. Making it decides on ports and writes down which; it starts
+    nothing.
+    """
 
     def __init__(self, options: Options, listener: socket.socket) -> None:
         self.options = options
@@ -38,9 +42,14 @@ class Installation:
         kept.setdefault("follower", secrets.token_hex(8))
         write_private(file, json.dumps(kept))
         self.web = self._web()
-        # Only one runs at a time, so the next one need not wait until the lease of a killed one has run out.
+        # Only one runs at a time, so the next one need not wait until the lease of a killed one has
+        # run out.
         holder = f"{socket.gethostname()[:30]}-{kept['follower']}"
-        self.workers = [self._worker("worker"), self._worker("beat"), self._worker("follow", "--holder", holder)]
+        self.workers = [
+            self._worker("worker"),
+            self._worker("beat"),
+            self._worker("follow", "--holder", holder),
+        ]
 
     @property
     def address(self) -> str:
@@ -50,7 +59,9 @@ class Installation:
         """What brings the database up to date; it waits for the embedded cluster by itself."""
         cluster = ["--localkube", str(self.kubeconfig)] if self.options.localkube else []
         command = [sys.executable, str(processes.BASE / "manage.py"), "prepare", *cluster]
-        return Service(name="prepare", command=command, environment=self.environment, directory=processes.BASE)
+        return Service(
+            name="prepare", command=command, environment=self.environment, directory=processes.BASE
+        )
 
     def _redis(self, kept: dict[str, str]) -> Service:
         port = ports.free(int(kept.get("redis_port", 0)))
@@ -75,13 +86,26 @@ class Installation:
         else:
             port = ports.free(int(kept.get("localkube_port", 0)))
         kept["localkube_port"] = str(port)
-        gpus = [] if self.options.localkube_gpus is None else ["--gpus", str(self.options.localkube_gpus)]
+        gpus = (
+            []
+            if self.options.localkube_gpus is None
+            else ["--gpus", str(self.options.localkube_gpus)]
+        )
         data = self.options.data_dir / "localkube"
         # The cluster writes it when it serves, so its being there tells those who wait.
         self.kubeconfig.unlink(missing_ok=True)
         return Service(
             name="localkube",
-            command=[sys.executable, "-m", "localkube", "--data", str(data), "--port", str(port), *gpus],
+            command=[
+                sys.executable,
+                "-m",
+                "localkube",
+                "--data",
+                str(data),
+                "--port",
+                str(port),
+                *gpus,
+            ],
             environment=processes.scrubbed(os.environ),
             directory=processes.BASE,
             ready=partial(_exists, self.kubeconfig),
@@ -89,7 +113,8 @@ class Installation:
         )
 
     def _web(self) -> Service:
-        # The socket stays open over restarts of the web process: who comes meanwhile waits instead of being turned away.
+        # The socket stays open over restarts of the web process: who comes meanwhile waits instead
+        # of being turned away.
         handle = self.listener.fileno()
         return Service(
             name="web",
@@ -103,15 +128,23 @@ class Installation:
 
     def _worker(self, name: str, *arguments: str) -> Service:
         command = [*processes.command(name, self.options), *arguments]
-        return Service(name=name, command=command, environment=self.environment, directory=processes.BASE)
+        return Service(
+            name=name, command=command, environment=self.environment, directory=processes.BASE
+        )
 
 
 def _read(file: Path) -> dict[str, str]:
-    """What was kept; nothing when it is not there or not readable as such, for all of it can be made anew."""
+    """What was kept; nothing when it is not there or not readable as such, for all of it can be
+    made anew.
+    """
     try:
         kept = json.loads(file.read_text())
         found = {name: str(kept[name]) for name in _NAMES if name in kept}
-        return {name: text for name, text in found.items() if not name.endswith("_port") or int(text) in range(1, 65536)}
+        return {
+            name: text
+            for name, text in found.items()
+            if not name.endswith("_port") or int(text) in range(1, 65536)
+        }
     except (OSError, ValueError, TypeError):
         return {}
 

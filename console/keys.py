@@ -1,4 +1,6 @@
-"""The keys of an installation: which sign sessions and tokens, which encrypt credentials. Given by the environment, or kept in a file."""
+"""The keys of an installation: which sign sessions and tokens, which encrypt credentials. Given by
+the environment, or kept in a file.
+"""
 
 import json
 import os
@@ -12,7 +14,9 @@ from cryptography.fernet import Fernet
 from console.options import Options, listed
 
 FILE = "keys.json"
-BACK_IT_UP = "Back it up together with the database: without it stored credentials cannot be read any more."
+BACK_IT_UP = (
+    "Back it up together with the database: without it stored credentials cannot be read any more."
+)
 
 
 class NoKeys(Exception):
@@ -28,20 +32,34 @@ class Keys:
 
 
 def read(options: Options) -> Keys:
-    """The keys given by the environment, else those of the data directory. Raises NoKeys; production takes given keys only."""
+    """The keys given by the environment, else those of the data directory. Raises NoKeys;
+    production takes given keys only.
+    """
     if options.secret_key and options.encryption_keys:
         return Keys(options.secret_key, _usable(listed(options.encryption_keys)))
     if options.production:
-        raise NoKeys("In production MUSTER_SECRET_KEY and MUSTER_ENCRYPTION_KEYS must be given. See docs/production.md.")
+        raise NoKeys(
+            "In production MUSTER_SECRET_KEY and MUSTER_ENCRYPTION_KEYS must be given. See "
+            "docs/production.md."
+        )
     file = options.data_dir / FILE
     try:
         kept = json.loads(file.read_text())
         given = _usable(listed(options.encryption_keys))
-        return Keys(options.secret_key or str(kept["secret_key"]), given or [_usable_of_file(each) for each in kept["encryption_keys"]])
+        return Keys(
+            options.secret_key or str(kept["secret_key"]),
+            given or [_usable_of_file(each) for each in kept["encryption_keys"]],
+        )
     except FileNotFoundError:
-        raise NoKeys(f"There are no keys in {file}. `make up` makes them, or give MUSTER_SECRET_KEY and MUSTER_ENCRYPTION_KEYS.") from None
+        raise NoKeys(
+            f"There are no keys in {file}. `make up` makes them, or give MUSTER_SECRET_KEY and "
+            "MUSTER_ENCRYPTION_KEYS."
+        ) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise NoKeys(f"The keys in {file} cannot be read ({type(error).__name__}). Put the file back from its backup.") from None
+        raise NoKeys(
+            f"The keys in {file} cannot be read ({type(error).__name__}). Put the file back from "
+            "its backup."
+        ) from None
 
 
 def _usable_of_file(key: str) -> str:
@@ -57,19 +75,26 @@ def _usable(encryption_keys: list[str]) -> list[str]:
             Fernet(key)
         except ValueError:
             raise NoKeys(
-                f"Key {number} of MUSTER_ENCRYPTION_KEYS is no Fernet key (32 bytes in URL-safe base64). Make one with: "
-                'python -c "from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())"'
+                f"Key {number} of MUSTER_ENCRYPTION_KEYS is no Fernet key (32 bytes in URL-safe "
+                "base64). Make one with: "
+                'python -c "from cryptography.fernet import Fernet; '
+                'print(Fernet.generate_key().decode())"'
             ) from None
     return encryption_keys
 
 
 def make(options: Options) -> bool:
-    """Make the data directory's keys where there are none, readable by their owner only. True when they are new."""
+    """Make the data directory's keys where there are none, readable by their owner only. True when
+    they are new.
+    """
     file = options.data_dir / FILE
     options.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     if file.exists():
         return False
-    kept = {"secret_key": secrets.token_urlsafe(64), "encryption_keys": [Fernet.generate_key().decode()]}
+    kept = {
+        "secret_key": secrets.token_urlsafe(64),
+        "encryption_keys": [Fernet.generate_key().decode()],
+    }
     handle, name = tempfile.mkstemp(dir=options.data_dir, prefix=f".{FILE}.")
     with os.fdopen(handle, "w") as out:
         json.dump(kept, out)

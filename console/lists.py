@@ -1,4 +1,6 @@
-"""Lists of rows: a page by key, never by count or offset, and rows as CSV. What is filtered and how it looks is the app's."""
+"""Lists of rows: a page by key, never by count or offset, and rows as CSV. What is filtered and how
+it looks is the app's.
+"""
 
 import base64
 import binascii
@@ -20,7 +22,9 @@ Row = TypeVar("Row", bound=models.Model)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order of rows in which no two are equal: `keys` as `order_by` takes them, the last one unique, none of them null."""
+    """An order of rows in which no two are equal: `keys` as `order_by` takes them, the last one
+    unique, none of them null.
+    """
 
     name: str
     keys: tuple[str, ...]
@@ -39,18 +43,27 @@ class Page(Generic[Row]):
 
 
 def page(
-    rows: "models.QuerySet[Row]", order: Order, cursor: str = "", size: int = PAGE, shown: "models.QuerySet[Row] | None" = None
+    rows: "models.QuerySet[Row]",
+    order: Order,
+    cursor: str = "",
+    size: int = PAGE,
+    shown: "models.QuerySet[Row] | None" = None,
 ) -> Page[Row]:
-    """The rows at a cursor of this order; the first ones for "" and for a cursor that is of another order or cannot be read.
+    """The rows at a cursor of this order; the first ones for "" and for a cursor that is of another
+    order or cannot be read.
 
-    Two queries, whatever the size: the keys of the rows, which an index of the order gives without looking at the rows before them,
-    or into the rows; and these rows by their keys. `shown` gives what of a row is read (related rows, fields), where `rows` does not.
+    Two queries, whatever the size: the keys of the rows, which an index of the order gives without
+    looking at the rows before them, or into the rows; and these rows by their keys. `shown` gives
+    what of a row is read (related rows, fields), where `rows` does not.
     """
     place = _read(cursor, order, rows.model)
     way, values = place if place is not None else ("next", [])
     keys = order.keys if way == "next" else order.reversed()
     there = rows.filter(_beyond(keys, values)) if values else rows
-    found = _in_order(rows if shown is None else shown, list(there.order_by(*keys).values_list("pk", flat=True)[: size + 1]))
+    found = _in_order(
+        rows if shown is None else shown,
+        list(there.order_by(*keys).values_list("pk", flat=True)[: size + 1]),
+    )
     more, found = len(found) > size, found[:size]
     if way == "next":
         back = _cursor(order, found[0], "previous") if found and values else ""
@@ -58,7 +71,11 @@ def page(
     if not found:
         return page(rows, order, "", size, shown)
     found.reverse()
-    return Page(found, next=_cursor(order, found[-1], "next"), previous=_cursor(order, found[0], "previous") if more else "")
+    return Page(
+        found,
+        next=_cursor(order, found[-1], "next"),
+        previous=_cursor(order, found[0], "previous") if more else "",
+    )
 
 
 def _in_order(rows: "models.QuerySet[Row]", keys: Sequence[Any]) -> list[Row]:
@@ -67,7 +84,9 @@ def _in_order(rows: "models.QuerySet[Row]", keys: Sequence[Any]) -> list[Row]:
 
 
 def _beyond(keys: Sequence[str], values: Sequence[Any]) -> models.Q:
-    """What comes after these values. The bound on the first key stands for itself, so that an index is entered there."""
+    """What comes after these values. The bound on the first key stands for itself, so that an index
+    is entered there.
+    """
     name, way = (keys[0][1:], "lt") if keys[0].startswith("-") else (keys[0], "gt")
     past = models.Q(**{f"{name}__{way}": values[0]})
     if len(keys) == 1:
@@ -99,7 +118,11 @@ def _read(cursor: str, order: Order, model: type[models.Model]) -> tuple[str, li
         if name != order.name or way not in ("next", "previous") or len(texts) != len(order.keys):
             return None
         fields = [_field(model, key.lstrip("-")) for key in order.keys]
-        values = [field.to_python(text) for field, text in zip(fields, texts, strict=True) if isinstance(text, str)]
+        values = [
+            field.to_python(text)
+            for field, text in zip(fields, texts, strict=True)
+            if isinstance(text, str)
+        ]
     except (ValueError, TypeError, binascii.Error, ValidationError, FieldDoesNotExist):
         return None
     return (way, values) if len(values) == len(order.keys) and None not in values else None
@@ -117,11 +140,17 @@ def _field(model: type[models.Model], path: str) -> "models.Field[Any, Any]":
 
 
 def csv_line(cells: Iterable[object]) -> str:
-    """One line of CSV, with its end. A cell that a spreadsheet would take for a formula is made text."""
+    """One line of CSV, with its end. A cell that a spreadsheet would take for a formula is made
+    text.
+    """
     line = io.StringIO()
     csv.writer(line).writerow([_harmless(str("" if cell is None else cell)) for cell in cells])
     return line.getvalue()
 
 
 def _harmless(text: str) -> str:
-    return f"'{text}" if text.lstrip(" ")[:1] in ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%") and text else text
+    return (
+        f"'{text}"
+        if text.lstrip(" ")[:1] in ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%") and text
+        else text
+    )

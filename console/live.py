@@ -1,4 +1,6 @@
-"""Wake-ups: "project 7 is at position 4711". They carry no data, may be lost, and cost a page nothing but its freshness."""
+"""Wake-ups: "project 7 is at position 4711". They carry no data, may be lost, and cost a page
+nothing but its freshness.
+"""
 
 import asyncio
 import contextlib
@@ -21,12 +23,16 @@ CHANNEL = "muster:live"
 AGAIN = 0.5
 """Seconds until a lost subscription is tried again."""
 QUIET = 5.0
-"""Seconds for which nothing is published after the broker was not there, so that its absence slows no writer."""
+"""Seconds for which nothing is published after the broker was not there, so that its absence slows
+no writer.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class WakeUp:
-    """These projects have something new, up to this position; position 0 means "look for yourself"."""
+    """These projects have something new, up to this position; position 0 means "look for
+    yourself".
+    """
 
     projects: frozenset[int]
     position: int
@@ -42,7 +48,10 @@ class _Publisher:
         if time.monotonic() < self._not_before:
             return
         try:
-            self._connected().publish(CHANNEL, json.dumps({"projects": sorted(wake_up.projects), "position": wake_up.position}))
+            self._connected().publish(
+                CHANNEL,
+                json.dumps({"projects": sorted(wake_up.projects), "position": wake_up.position}),
+            )
         except redis.RedisError as error:
             self._not_before = time.monotonic() + QUIET
             log.warning("no wake-ups for %g s: %s", QUIET, error)
@@ -50,7 +59,9 @@ class _Publisher:
     def _connected(self) -> redis.Redis:
         with self._lock:
             if self._client is None:
-                self._client = redis.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=0.5, socket_timeout=0.5)
+                self._client = redis.Redis.from_url(
+                    settings.REDIS_URL, socket_connect_timeout=0.5, socket_timeout=0.5
+                )
             return self._client
 
 
@@ -58,7 +69,9 @@ _publisher = _Publisher()
 
 
 def wake(projects: Iterable[int], position: int) -> None:
-    """Once the transaction is committed, tell every open page that these projects changed. Never fails."""
+    """Once the transaction is committed, tell every open page that these projects changed. Never
+    fails.
+    """
     told = WakeUp(frozenset(projects), position)
     if told.projects:
         transaction.on_commit(functools.partial(_publisher.send, told), robust=True)
@@ -66,7 +79,9 @@ def wake(projects: Iterable[int], position: int) -> None:
 
 @dataclass(eq=False, slots=True)
 class Listener:
-    """One open page: wakes when one of its projects has news; wake-ups that come together are one."""
+    """One open page: wakes when one of its projects has news; wake-ups that come together are
+    one.
+    """
 
     projects: frozenset[int] | None
     """None: every project."""
@@ -90,7 +105,9 @@ class Listener:
 
 
 class Hub:
-    """One subscription a process, however many pages it serves. After a loss everybody is woken: something may have been missed."""
+    """One subscription a process, however many pages it serves. After a loss everybody is woken:
+    something may have been missed.
+    """
 
     def __init__(self) -> None:
         self._listeners: set[Listener] = set()
@@ -119,7 +136,9 @@ class Hub:
             await asyncio.sleep(AGAIN)
 
     async def _subscribed(self) -> None:
-        client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1, health_check_interval=10)
+        client = redis.asyncio.Redis.from_url(
+            settings.REDIS_URL, socket_connect_timeout=1, health_check_interval=10
+        )
         async with client, client.pubsub() as pubsub:
             await pubsub.subscribe(CHANNEL)
             self._tell(WakeUp(frozenset(), 0))

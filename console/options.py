@@ -1,4 +1,6 @@
-"""Every knob, read from the environment once: its type, its default, and what it is for. Nonsense is refused with the variable named."""
+"""Every knob, read from the environment once: its type, its default, and what it is for. Nonsense
+is refused with the variable named.
+"""
 
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +29,9 @@ def _address(*schemes: str) -> AfterValidator:
         scheme, found, rest = text.partition("://")
         if text and not (found and rest and scheme in schemes):
             # The value may hold a password, so it is not repeated.
-            raise ValueError(f"it has to begin with {' or '.join(f'{each}://' for each in schemes)}")
+            raise ValueError(
+                f"it has to begin with {' or '.join(f'{each}://' for each in schemes)}"
+            )
         return text
 
     return AfterValidator(check)
@@ -47,81 +51,189 @@ class Options(BaseSettings):
         Path("var"), description="where all data lives: database, keys, logs, the embedded cluster"
     )
     static_dir: Annotated[Path, AfterValidator(_absolute)] | None = Field(
-        None, description="where the static files lie that were collected ahead, as in an image; into DATA_DIR/static where it is empty"
+        None,
+        description=(
+            "where the static files lie that were collected ahead, as in an image; into "
+            "DATA_DIR/static where it is empty"
+        ),
     )
     alive_file: Annotated[Path, AfterValidator(_absolute)] | None = Field(
-        None, description="a file whose time worker, beat and follow set anew while they go on, for a probe to look at"
+        None,
+        description=(
+            "a file whose time worker, beat and follow set anew while they go on, for a probe to "
+            "look at"
+        ),
     )
     host: str = Field("127.0.0.1", description="the address that the web server listens on")
     port: int = Field(8000, ge=0, le=65535, description="its port; 0 picks a free one")
-    production: bool = Field(False, description="refuse to start without given keys, and send cookies over HTTPS only")
+    production: bool = Field(
+        False, description="refuse to start without given keys, and send cookies over HTTPS only"
+    )
     debug: bool = Field(False, description="Django's debug pages; never together with production")
-    secret_key: str = Field("", description="signs sessions and tokens; made by `make up` into DATA_DIR/keys.json where it is not given")
+    secret_key: str = Field(
+        "",
+        description=(
+            "signs sessions and tokens; made by `make up` into DATA_DIR/keys.json where it is not "
+            "given"
+        ),
+    )
     encryption_keys: str = Field(
-        "", description="comma-separated Fernet keys for credentials at rest, newest first: the first encrypts, all decrypt"
+        "",
+        description=(
+            "comma-separated Fernet keys for credentials at rest, newest first: the first "
+            "encrypts, all decrypt"
+        ),
     )
-    allowed_hosts: str = Field("", description="comma-separated names under which the console is reached, beside loopback")
+    allowed_hosts: str = Field(
+        "", description="comma-separated names under which the console is reached, beside loopback"
+    )
     trusted_origins: str = Field(
-        "", description="comma-separated origins (https://...) whose forms are accepted, where a proxy changes the host"
+        "",
+        description=(
+            "comma-separated origins (https://...) whose forms are accepted, where a proxy "
+            "changes the host"
+        ),
     )
-    behind_proxy: bool = Field(False, description="a proxy in front sets X-Forwarded-Proto and X-Forwarded-For")
+    behind_proxy: bool = Field(
+        False, description="a proxy in front sets X-Forwarded-Proto and X-Forwarded-For"
+    )
     database_url: Annotated[str, _address("postgres", "postgresql")] = Field(
         "", description="postgres://user:password@host/name; SQLite in DATA_DIR where it is empty"
     )
-    redis_url: Annotated[str, _address("redis", "rediss")] = Field("", description="redis://...; `make up` starts one where it is empty")
+    redis_url: Annotated[str, _address("redis", "rediss")] = Field(
+        "", description="redis://...; `make up` starts one where it is empty"
+    )
     admin_password: str = Field(
-        "", description="the first administrator's password (user admin); a random one is shown once where it is empty"
+        "",
+        description=(
+            "the first administrator's password (user admin); a random one is shown once where it "
+            "is empty"
+        ),
     )
     localkube: bool = Field(True, description="whether `make up` starts the embedded cluster")
-    localkube_port: int = Field(0, ge=0, le=65535, description="the embedded cluster's port; 0 keeps the one it had, or picks a free one")
-    localkube_gpus: int | None = Field(
-        None, ge=0, le=1024, description="GPUs that the embedded cluster offers; the machine's own, or 4 virtual ones, where it is empty"
+    localkube_port: int = Field(
+        0,
+        ge=0,
+        le=65535,
+        description="the embedded cluster's port; 0 keeps the one it had, or picks a free one",
     )
-    worker_threads: int = Field(8, ge=1, le=256, description="steps that one worker process does at once")
-    kube_rate: float = Field(50.0, gt=0, description="requests a second that one process sends to one cluster at most")
-    private_clusters: bool = Field(True, description="whether a cluster's address may be a private one, as most are")
+    localkube_gpus: int | None = Field(
+        None,
+        ge=0,
+        le=1024,
+        description=(
+            "GPUs that the embedded cluster offers; the machine's own, or 4 virtual ones, where "
+            "it is empty"
+        ),
+    )
+    worker_threads: int = Field(
+        8, ge=1, le=256, description="steps that one worker process does at once"
+    )
+    kube_rate: float = Field(
+        50.0, gt=0, description="requests a second that one process sends to one cluster at most"
+    )
+    private_clusters: bool = Field(
+        True, description="whether a cluster's address may be a private one, as most are"
+    )
     loopback_clusters: bool | None = Field(
-        None, description="whether a cluster may be on this machine, beside the embedded one; not in production where it is empty"
+        None,
+        description=(
+            "whether a cluster may be on this machine, beside the embedded one; not in production "
+            "where it is empty"
+        ),
     )
     private_sources: bool = Field(
-        True, description="whether Git repositories and S3 services of workloads may have private addresses, as most have"
+        True,
+        description=(
+            "whether Git repositories and S3 services of workloads may have private addresses, as "
+            "most have"
+        ),
     )
     private_services: bool | None = Field(
         None,
-        description="whether what the console itself asks beside clusters, as single sign-on, may have a private address, or be on this "
-        "machine; not in production where it is empty",
+        description=(
+            "whether what the console itself asks beside clusters, as single sign-on, may have a "
+            "private address, or be on this machine; not in production where it is empty"
+        ),
     )
     oidc_issuer: Annotated[str, _address("https", "http")] = Field(
-        "", description="the issuer of single sign-on by OpenID Connect, or its discovery address; none where it is empty"
+        "",
+        description=(
+            "the issuer of single sign-on by OpenID Connect, or its discovery address; none where "
+            "it is empty"
+        ),
     )
     oidc_client_id: str = Field("", description="what the issuer calls this installation")
     oidc_client_secret: str = Field("", description="the secret that goes with it")
-    oidc_name: str = Field("single sign-on", max_length=40, description="what the button on the sign-in page calls it")
+    oidc_name: str = Field(
+        "single sign-on", max_length=40, description="what the button on the sign-in page calls it"
+    )
     oidc_groups_claim: str = Field("groups", description="the claim that names a person's groups")
-    oidc_scopes: str = Field("openid profile email", description="the scopes that are asked for, with spaces between them")
-    require_second_factor: bool = Field(False, description="whether who signs in with a password has to set up a second factor")
-    session_hours: float = Field(24, gt=0, le=30 * 24, description="after how long without use a browser's session ends")
+    oidc_scopes: str = Field(
+        "openid profile email",
+        description="the scopes that are asked for, with spaces between them",
+    )
+    require_second_factor: bool = Field(
+        False, description="whether who signs in with a password has to set up a second factor"
+    )
+    session_hours: float = Field(
+        24, gt=0, le=30 * 24, description="after how long without use a browser's session ends"
+    )
     audit_days: float = Field(365, ge=1, description="how long entries of the audit log are kept")
     sample_seconds: int = Field(
-        60, ge=10, le=3600, description="how often it is written down what every project holds, and how its GPUs are used"
+        60,
+        ge=10,
+        le=3600,
+        description=(
+            "how often it is written down what every project holds, and how its GPUs are used"
+        ),
     )
-    sample_days: float = Field(90, ge=1, description="how long that is kept for the charts, thinner as it ages")
-    poll_seconds: int = Field(60, ge=5, description="how often every cluster is listed completely, beside following it")
-    sweep_seconds: int = Field(10, ge=1, description="how often the database is searched for steps that were lost")
+    sample_days: float = Field(
+        90, ge=1, description="how long that is kept for the charts, thinner as it ages"
+    )
+    poll_seconds: int = Field(
+        60, ge=5, description="how often every cluster is listed completely, beside following it"
+    )
+    sweep_seconds: int = Field(
+        10, ge=1, description="how often the database is searched for steps that were lost"
+    )
     log_days: float = Field(14, gt=0, description="how long a pod's log is kept after its end")
-    log_bytes: int = Field(20 * GIB, ge=MIB, description="how many bytes of logs are kept at most, oldest first")
-    log_bytes_container: int = Field(2 * GIB, ge=MIB, description="how many bytes of one container's log are kept")
+    log_bytes: int = Field(
+        20 * GIB, ge=MIB, description="how many bytes of logs are kept at most, oldest first"
+    )
+    log_bytes_container: int = Field(
+        2 * GIB, ge=MIB, description="how many bytes of one container's log are kept"
+    )
     log_storage: Annotated[str, _address("s3")] = Field(
         "", description="s3://bucket/prefix where ended logs go; DATA_DIR/logs where it is empty"
     )
-    history_days: float = Field(90, gt=0, description="how long the events of an ended workload are kept")
-    deleted_days: float = Field(14, gt=0, description="how long a deleted workload stays listed under Deleted, with its logs and history")
-    git_image: str = Field(
-        "registry.k8s.io/git-sync/git-sync:v4.4.0", description="the git-sync (v4) image that fetches Git repositories into pods"
+    history_days: float = Field(
+        90, gt=0, description="how long the events of an ended workload are kept"
     )
-    s3_image: str = Field("docker.io/rclone/rclone:1.68", description="the rclone image that downloads S3 buckets into pods")
-    token_seconds: int = Field(12 * 3600, ge=300, le=30 * DAY, description="how long an access token of the REST API is good")
-    log_level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="what the processes say")
+    deleted_days: float = Field(
+        14,
+        gt=0,
+        description=(
+            "how long a deleted workload stays listed under Deleted, with its logs and history"
+        ),
+    )
+    git_image: str = Field(
+        "registry.k8s.io/git-sync/git-sync:v4.4.0",
+        description="the git-sync (v4) image that fetches Git repositories into pods",
+    )
+    s3_image: str = Field(
+        "docker.io/rclone/rclone:1.68",
+        description="the rclone image that downloads S3 buckets into pods",
+    )
+    token_seconds: int = Field(
+        12 * 3600,
+        ge=300,
+        le=30 * DAY,
+        description="how long an access token of the REST API is good",
+    )
+    log_level: str = Field(
+        "INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="what the processes say"
+    )
 
     @property
     def local_clusters(self) -> bool:
@@ -130,7 +242,9 @@ class Options(BaseSettings):
 
     @property
     def inner_services(self) -> bool:
-        """Whether what the console asks beside clusters may be in a private network or on this machine."""
+        """Whether what the console asks beside clusters may be in a private network or on this
+        machine.
+        """
         return not self.production if self.private_services is None else self.private_services
 
     @property
@@ -147,5 +261,8 @@ def read() -> Options:
     try:
         return Options()
     except ValidationError as error:
-        lines = [f"{PREFIX}{'_'.join(map(str, each['loc'])).upper()}: {each['msg']}" for each in error.errors()]
+        lines = [
+            f"{PREFIX}{'_'.join(map(str, each['loc'])).upper()}: {each['msg']}"
+            for each in error.errors()
+        ]
         raise BadOptions("\n".join(lines)) from None

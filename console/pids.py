@@ -1,4 +1,6 @@
-"""Processes by number: how they end, when they began, and which an earlier supervisor has left behind."""
+"""Processes by number: how they end, when they began, and which an earlier supervisor has left
+behind.
+"""
 
 import asyncio
 import contextlib
@@ -16,7 +18,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Register:
-    """Which processes run, in a file: the next supervisor finds there what a killed one has left behind."""
+    """Which processes run, in a file: the next supervisor finds there what a killed one has left
+    behind.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -31,10 +35,16 @@ class Register:
         self._write()
 
     def left_behind(self) -> dict[str, int]:
-        """Those in the file that live still. A number that another process has since got does not count."""
+        """Those in the file that live still. A number that another process has since got does not
+        count.
+        """
         try:
             kept = json.loads(self._file.read_text())
-            return {str(name): int(pid) for name, (pid, then) in kept.items() if then is not None and began(int(pid)) == then}
+            return {
+                str(name): int(pid)
+                for name, (pid, then) in kept.items()
+                if then is not None and began(int(pid)) == then
+            }
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
 
@@ -47,23 +57,30 @@ class Register:
 
 
 def began(pid: int) -> int | None:
-    """When a process began, in the kernel's ticks: with its number this names it for good. None when it is gone."""
+    """When a process began, in the kernel's ticks: with its number this names it for good. None
+    when it is gone.
+    """
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    # A first thread that has ended is shown as a zombie while others still hold the process's files and ports.
+    # A first thread that has ended is shown as a zombie while others still hold the process's files
+    # and ports.
     is_over = state in "ZX" and int(fields[16]) <= 1
     return None if is_over else int(fields[18])
 
 
 async def clear(left: Mapping[str, int], within: float) -> None:
-    """End these processes, which may be somebody else's children: SIGTERM, time to stop, SIGKILL."""
+    """End these processes, which may be somebody else's children: SIGTERM, time to stop,
+    SIGKILL.
+    """
     alive = {pid: began(pid) for pid in left.values()}
     for pid in alive:
         ask_to_end(pid)
     until = time.monotonic() + within
-    while alive := {pid: then for pid, then in alive.items() if then is not None and began(pid) == then}:
+    while alive := {
+        pid: then for pid, then in alive.items() if then is not None and began(pid) == then
+    }:
         if time.monotonic() > until:
             for pid in alive:
                 send(pid, signal.SIGKILL)
@@ -107,7 +124,9 @@ def in_words(code: int) -> str:
 
 
 def dying_with_parent() -> Callable[[], None]:
-    """What a child does ahead of its program: ask the kernel for SIGTERM as soon as this process is gone, however it went."""
+    """What a child does ahead of its program: ask the kernel for SIGTERM as soon as this process is
+    gone, however it went.
+    """
     parent = os.getpid()
 
     def ask() -> None:

@@ -10,14 +10,19 @@ class Taken(Exception):
 
 
 def listener(host: str, port: int, variable: str) -> socket.socket:
-    """A listening socket; connections wait in it until somebody accepts. Port 0 is a free one. Raises Taken, naming the variable."""
+    """A listening socket; connections wait in it until somebody accepts. Port 0 is a free one.
+    Raises Taken, naming the variable.
+    """
     try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, *_, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
         opened = socket.socket(family, socket.SOCK_STREAM)
         try:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # Connections inherit it. The server that is handed this socket does not know that it is TCP, and would let the kernel hold
-            # the end of an answer back until its beginning is acknowledged: 40 ms.
+            # Connections inherit it. The server that is handed this socket does not know that it is
+            # TCP, and would let the kernel hold the end of an answer back until its beginning is
+            # acknowledged: 40 ms.
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             opened.bind(address)
             opened.listen(BACKLOG)
@@ -25,13 +30,18 @@ def listener(host: str, port: int, variable: str) -> socket.socket:
             opened.close()
             raise
     except PermissionError:
-        raise Taken(f"Port {port} may not be used by this user: give one above 1023 with {variable}.") from None
+        raise Taken(
+            f"Port {port} may not be used by this user: give one above 1023 with {variable}."
+        ) from None
     except OSError as error:
         if error.errno is not None and error.errno > 0 and not isinstance(error, socket.gaierror):
             why = f"Port {port} on {host} is taken or cannot be used ({error.strerror})"
         else:
             why = f"{host} is no address of this machine"
-        raise Taken(f"{why}. Choose another port with {variable}, for example {variable}={port + 1 if port < 65535 else 8001}.") from None
+        raise Taken(
+            f"{why}. Choose another port with {variable}, for example "
+            f"{variable}={port + 1 if port < 65535 else 8001}."
+        ) from None
     return opened
 
 
@@ -51,7 +61,8 @@ def free(wanted: int = 0) -> int:
 def reached_at(opened: socket.socket) -> tuple[str, int]:
     """Host and port under which this machine reaches a listening socket."""
     host, port = opened.getsockname()[:2]
-    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port  # noqa: S104 - compared, not bound
+    # Compared, not bound.
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port  # noqa: S104
 
 
 def authority(host: str, port: int) -> str:

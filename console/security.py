@@ -25,7 +25,9 @@ POLICY = "; ".join(
 
 
 class ContentSecurityPolicy:
-    """Puts the policy on every answer, static files and refusals too. Sync and async, so that streams stay streams."""
+    """Puts the policy on every answer, static files and refusals too. Sync and async, so that
+    streams stay streams.
+    """
 
     sync_capable = True
     async_capable = True
@@ -47,6 +49,7 @@ class ContentSecurityPolicy:
 def _guarded(response: HttpResponseBase) -> HttpResponseBase:
     response.headers.setdefault("Content-Security-Policy", POLICY)
     response.headers.setdefault("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
-    # Every page is somebody's: only what says otherwise of itself, as static files do, is kept by a browser or a proxy.
+    # Every page is somebody's: only what says otherwise of itself, as static files do, is kept by a
+    # browser or a proxy.
     response.headers.setdefault("Cache-Control", "private, no-store")
     return response

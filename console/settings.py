@@ -19,7 +19,9 @@ if OPTIONS.production and OPTIONS.debug:
     raise ImproperlyConfigured("MUSTER_DEBUG and MUSTER_PRODUCTION exclude each other.")
 
 if OPTIONS.oidc_issuer and not OPTIONS.oidc_client_id:
-    raise ImproperlyConfigured("MUSTER_OIDC_ISSUER needs MUSTER_OIDC_CLIENT_ID: what the issuer calls this installation.")
+    raise ImproperlyConfigured(
+        "MUSTER_OIDC_ISSUER needs MUSTER_OIDC_CLIENT_ID: what the issuer calls this installation."
+    )
 
 BASE = Path(__file__).resolve().parent.parent
 SECRET_KEY = KEYS.secret_key
@@ -102,14 +104,24 @@ SQLITE: dict[str, Any] = {
         # Writers queue at BEGIN instead of failing half way; readers never wait.
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; PRAGMA mmap_size=268435456;",
+        "init_command": (
+            "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; PRAGMA "
+            "mmap_size=268435456;"
+        ),
     },
     "TEST": {"NAME": OPTIONS.data_dir / "test.sqlite3"},
 }
-DATABASES: dict[str, Any] = {"default": dict(dj_database_url.parse(OPTIONS.database_url)) if OPTIONS.database_url else SQLITE}
+DATABASES: dict[str, Any] = {
+    "default": dict(dj_database_url.parse(OPTIONS.database_url)) if OPTIONS.database_url else SQLITE
+}
 if DATABASES["default"]["ENGINE"].endswith("postgresql"):
-    # Requests come and go in threads: a pool keeps connections where a thread's own would be lost with it.
-    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {"min_size": 1, "max_size": 16, "timeout": 10}
+    # Requests come and go in threads: a pool keeps connections where a thread's own would be lost
+    # with it.
+    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {
+        "min_size": 1,
+        "max_size": 16,
+        "timeout": 10,
+    }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "projects.User"
@@ -117,7 +129,10 @@ AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
 PASSWORD_HASHERS = ["projects.hashing.Argon2"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 LOGIN_URL = "sign-in"
@@ -129,7 +144,8 @@ SESSION_COOKIE_NAME = "muster_session"
 CSRF_COOKIE_NAME = "muster_csrf"
 CSRF_FAILURE_VIEW = "console.errors.csrf_failed"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = OPTIONS.production
-# Of allauth only its flows are used: its pages have no addresses here, it sends no mail, and it limits nothing (`throttle` does).
+# Of allauth only its flows are used: its pages have no addresses here, it sends no mail, and it
+# limits nothing (`throttle` does).
 ACCOUNT_ADAPTER = "projects.sign_on.adapters.Accounts"
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_UNIQUE_EMAIL = False
@@ -155,7 +171,12 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 2 << 20
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
 FILE_UPLOAD_PERMISSIONS = 0o600
 
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 20_000}}}
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "OPTIONS": {"MAX_ENTRIES": 20_000},
+    }
+}
 
 LANGUAGE_CODE = "en-us"
 USE_I18N = False
@@ -168,10 +189,15 @@ STATIC_ROOT = OPTIONS.static_dir or OPTIONS.data_dir / "static"
 STATICFILES_DIRS = [BASE / "static"] if (BASE / "static").is_dir() else []
 STORAGES: dict[str, Any] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage" if DEBUG else "console.static.Storage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "console.static.Storage"
+    },
 }
 if OPTIONS.log_storage:
-    # Credentials, region and endpoint come from the environment, as every S3 client reads them (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ...).
+    # Credentials, region and endpoint come from the environment, as every S3 client reads them
+    # (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ...).
     _bucket, _, _prefix = OPTIONS.log_storage.removeprefix("s3://").partition("/")
     STORAGES["logs"] = {
         "BACKEND": "storages.backends.s3.S3Storage",
@@ -180,32 +206,38 @@ if OPTIONS.log_storage:
 WHITENOISE_USE_FINDERS = DEBUG
 WHITENOISE_AUTOREFRESH = False
 
-# Who knows what is free on a cluster's nodes: our pods are rows of the top floor, the pages of clusters lie below it.
+# Who knows what is free on a cluster's nodes: our pods are rows of the top floor, the pages of
+# clusters lie below it.
 ROOMS = "workloads.queries.rooms.rooms"
-# What hangs on a project in the floors above `projects`: `hindering` names what has to be over before it can be deleted, and `cleared`
-# makes the rest go afterwards and says in words what is still there.
+# What hangs on a project in the floors above `projects`: `hindering` names what has to be over
+# before it can be deleted, and `cleared` makes the rest go afterwards and says in words what is
+# still there.
 LEAVING = ("workloads.leaving",)
-# What belongs to a project, a department or a cluster: `holding` says what elsewhere needs it, `ended` ends it with its scope, in the same
-# transaction, and `losing` says what a project would lose of a department's that it leaves.
+# What belongs to a project, a department or a cluster: `holding` says what elsewhere needs it,
+# `ended` ends it with its scope, in the same transaction, and `losing` says what a project would
+# lose of a department's that it leaves.
 ASSETS = "environments.leaving"
-# The step that brings a project in its cluster up to date; what non-preemptible workloads of some projects hold; and the names of the
-# workloads that name a node pool.
+# The step that brings a project in its cluster up to date; what non-preemptible workloads of some
+# projects hold; and the names of the workloads that name a node pool.
 PROVISION = "clusters.tasks.provision"
 HOLDING = "workloads.queries.holding.non_preemptible"
 POOL_USERS = "workloads.queries.holding.users_of"
-# How a project stands now, on top of its page: a room of the top floor with TEMPLATE, STYLES, SCRIPTS, and `now`, which gives the context.
+# How a project stands now, on top of its page: a room of the top floor with TEMPLATE, STYLES,
+# SCRIPTS, and `now`, which gives the context.
 PROJECT_PAGE = "workloads.overview.project"
 # Our pods on the nodes of a cluster, and the frameworks that it runs, for the same pages.
 NODE_PODS = "workloads.queries.nodes"
 FRAMEWORKS = "workloads.queries.frameworks.frameworks"
-# What hangs on a cluster: `at_work`, `there` and `is_remembered` say what stands against its removal, `abandon` ends it here.
+# What hangs on a cluster: `at_work`, `there` and `is_remembered` say what stands against its
+# removal, `abandon` ends it here.
 ABANDONING = "workloads.abandoning"
 # Which workloads were made from an asset: `counts` of many, `users_of` one.
 ASSET_USES = "workloads.asset_uses"
 # The credentials of projects, which their namespaces have as Secrets.
 SECRETS = "environments.cluster_secrets.of_projects"
 
-# Where Kubernetes puts the credentials of a pod's service account, for a Muster that runs in the cluster it manages.
+# Where Kubernetes puts the credentials of a pod's service account, for a Muster that runs in the
+# cluster it manages.
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 REDIS_URL = OPTIONS.redis_url or "redis://127.0.0.1:6379/0"
@@ -218,8 +250,14 @@ CELERY = {
     "broker_connection_timeout": 1,
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,
-    # A worker's own question waits for a second, so an answer that takes longer than this comes from a broker that hangs.
-    "broker_transport_options": {"socket_connect_timeout": 1, "socket_timeout": 3, "socket_keepalive": True, "health_check_interval": 10},
+    # A worker's own question waits for a second, so an answer that takes longer than this comes
+    # from a broker that hangs.
+    "broker_transport_options": {
+        "socket_connect_timeout": 1,
+        "socket_timeout": 3,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+    },
     "worker_prefetch_multiplier": 1,
     "worker_hijack_root_logger": False,
     "worker_send_task_events": False,
@@ -238,16 +276,29 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "console.errors.for_programs",
     "UNAUTHENTICATED_USER": None,
-    # What a view takes is in the schema; an OPTIONS that answers tells what is there to whoever may not see it.
+    # What a view takes is in the schema; an OPTIONS that answers tells what is there to whoever may
+    # not see it.
     "DEFAULT_METADATA_CLASS": None,
 }
-SPECTACULAR_SETTINGS = {"TITLE": "Muster", "VERSION": "1", "OAS_VERSION": "3.1.0", "SERVE_INCLUDE_SCHEMA": False}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Muster",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+}
 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"()": "console.tracing.Formatter", "format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "stream": sys.stderr, "formatter": "plain"}},
+    "formatters": {
+        "plain": {
+            "()": "console.tracing.Formatter",
+            "format": "%(asctime)s %(levelname)s %(name)s: %(message)s",
+        }
+    },
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "stream": sys.stderr, "formatter": "plain"}
+    },
     "root": {"handlers": ["stderr"], "level": OPTIONS.log_level},
     "loggers": {"uvicorn.access": {"level": "WARNING"}, "django.server": {"level": "WARNING"}},
 }

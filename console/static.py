@@ -1,4 +1,6 @@
-"""Static files: collected where they changed, named by their content, compressed ahead, so that the web process only sends them."""
+"""Static files: collected where they changed, named by their content, compressed ahead, so that the
+web process only sends them.
+"""
 
 import fcntl
 import gzip
@@ -21,7 +23,9 @@ LEFT_OUT = ["rest_framework"]
 
 
 class Storage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # WhiteNoise has no types
-    """WhiteNoise's, compressing in a tenth of the time for a few percent more bytes: the first start must not wait for it."""
+    """WhiteNoise's, compressing in a tenth of the time for a few percent more bytes: the first
+    start must not wait for it.
+    """
 
     def create_compressor(self, **kwargs: Any) -> Compressor:
         return _Quick(**kwargs)
@@ -38,7 +42,9 @@ class _Quick(Compressor):  # type: ignore[misc]
 
 
 def collect() -> bool:
-    """Collect the static files unless they are as they were the last time, or collected ahead. True when there was something to do."""
+    """Collect the static files unless they are as they were the last time, or collected ahead. True
+    when there was something to do.
+    """
     if settings.DEBUG or settings.OPTIONS.static_dir:
         return False
     root = Path(settings.STATIC_ROOT)

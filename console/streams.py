@@ -1,4 +1,6 @@
-"""Streams that somebody has open at once. Each costs the process something for as long as it lives, so they are counted."""
+"""Streams that somebody has open at once. Each costs the process something for as long as it lives,
+so they are counted.
+"""
 
 from collections import Counter
 from collections.abc import Iterator

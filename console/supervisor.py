@@ -1,4 +1,6 @@
-"""Keeps processes running: starts them, starts them again when they end, stops them in order. It knows none of them by name."""
+"""Keeps processes running: starts them, starts them again when they end, stops them in order. It
+knows none of them by name.
+"""
 
 import asyncio
 import contextlib
@@ -39,7 +41,9 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """One process to keep. `ready` tells whether it serves; `before` is called ahead of every start and makes what it needs."""
+    """One process to keep. `ready` tells whether it serves; `before` is called ahead of every start
+    and makes what it needs.
+    """
 
     name: str
     command: Sequence[str]
@@ -65,7 +69,9 @@ class _Kept:
 
 
 class Supervisor:
-    """The processes of one installation. `say` gets a line for people whenever one of them ends unasked."""
+    """The processes of one installation. `say` gets a line for people whenever one of them ends
+    unasked.
+    """
 
     def __init__(self, logs: Path, register: pids.Register, say: Callable[[str], None]) -> None:
         self._logs = logs
@@ -81,17 +87,23 @@ class Supervisor:
             kept.task = asyncio.create_task(self._keep(kept))
 
     async def ready(self, name: str, within: float) -> None:
-        """Wait until it serves. Raises DidNotStart when it does not in so many seconds, or keeps ending."""
+        """Wait until it serves. Raises DidNotStart when it does not in so many seconds, or keeps
+        ending.
+        """
         kept = self._kept[name]
         until = time.monotonic() + within
         while not await kept.service.ready():
             if kept.ends >= PATIENCE or time.monotonic() > until:
-                raise DidNotStart(self._report(name, kept.ended or f"was not ready after {within:g} s"))
+                raise DidNotStart(
+                    self._report(name, kept.ended or f"was not ready after {within:g} s")
+                )
             await asyncio.sleep(0.03)
         kept.is_ready = True
 
     async def run(self, service: Service) -> str:
-        """Run it once, to its end; what it wrote on standard output. Raises DidNotStart when it fails."""
+        """Run it once, to its end; what it wrote on standard output. Raises DidNotStart when it
+        fails.
+        """
         with os.fdopen(os.memfd_create(service.name), "w+b") as out:
             with self._spawned(service, out.fileno()) as process:
                 code = await pids.end_of(process)
@@ -102,8 +114,12 @@ class Supervisor:
         return said.decode(errors="replace")
 
     async def stop(self, *names: str) -> None:
-        """Stop these together: SIGTERM, and SIGKILL for what has not ended in its time. Those that never started are left out."""
-        await asyncio.gather(*(self._stop(self._kept[name]) for name in names if name in self._kept))
+        """Stop these together: SIGTERM, and SIGKILL for what has not ended in its time. Those that
+        never started are left out.
+        """
+        await asyncio.gather(
+            *(self._stop(self._kept[name]) for name in names if name in self._kept)
+        )
 
     async def rotate(self, every: float = 2.0) -> None:
         """Keep the logs bounded, for ever."""
@@ -131,7 +147,10 @@ class Supervisor:
             if time.monotonic() - began > STEADY:
                 pause = FIRST_PAUSE
             if kept.is_ready:
-                self._say(f"{kept.service.name} {kept.ended}; it starts again.{self._last_words(kept.service.name)}")
+                self._say(
+                    f"{kept.service.name} {kept.ended}; it starts "
+                    f"again.{self._last_words(kept.service.name)}"
+                )
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -146,13 +165,20 @@ class Supervisor:
             pids.ask_to_end(process.pid)
             done, _ = await asyncio.wait([task], timeout=kept.service.stop_seconds)
             if not done:
-                self._say(f"{kept.service.name} did not stop within {kept.service.stop_seconds:g} s and is killed.")
+                self._say(
+                    f"{kept.service.name} did not stop within {kept.service.stop_seconds:g} s "
+                    "and is killed."
+                )
                 pids.send(process.pid, signal.SIGKILL)
         await asyncio.wait([task])
 
     @contextlib.contextmanager
-    def _spawned(self, service: Service, stdout: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
-        """The running process, in a group of its own so that Ctrl-C reaches the supervisor alone. It ends with this context."""
+    def _spawned(
+        self, service: Service, stdout: int | None = None
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """The running process, in a group of its own so that Ctrl-C reaches the supervisor alone.
+        It ends with this context.
+        """
         with _appending(self._log(service.name)) as log:
             process = subprocess.Popen(
                 service.command,
@@ -181,7 +207,11 @@ class Supervisor:
 
     def _report(self, name: str, ended: str) -> str:
         said = tail(self._log(name), TAIL)
-        return f"{name} {ended}." + (f" It said:\n\n{said}\n\n" if said else " ") + f"All of it is in {self._log(name)}"
+        return (
+            f"{name} {ended}."
+            + (f" It said:\n\n{said}\n\n" if said else " ")
+            + f"All of it is in {self._log(name)}"
+        )
 
     def _last_words(self, name: str) -> str:
         said = tail(self._log(name), 1)
@@ -210,7 +240,8 @@ def tail(log: Path, lines: int) -> str:
 
 
 def _rotate(log: Path) -> None:
-    # The process goes on writing to the same file, so its text is copied and the file cut, not renamed.
+    # The process goes on writing to the same file, so its text is copied and the file cut, not
+    # renamed.
     if log.stat().st_size > LOG_BYTES:
         shutil.copyfile(log, log.with_suffix(".log.1"))
         os.truncate(log, 0)

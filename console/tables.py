@@ -1,7 +1,9 @@
-"""One recipe for tables of rows: columns, search, filters, order, pages by key, chosen columns, CSV. All of it stands in the address.
+"""One recipe for tables of rows: columns, search, filters, order, pages by key, chosen columns,
+CSV. All of it stands in the address.
 
-A view says what the columns are and hands over the rows that the person may see; `answer` does the rest, with the same few queries
-however many rows there are. What it cannot do it leaves out: an unknown column, filter or order in an address means the default.
+A view says what the columns are and hands over the rows that the person may see; `answer` does the
+rest, with the same few queries however many rows there are. What it cannot do it leaves out: an
+unknown column, filter or order in an address means the default.
 """
 
 import itertools
@@ -28,9 +30,11 @@ Rows = models.QuerySet[Any]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: `text` is what CSV has of a row, and the page too where neither `template` (which gets `row`) nor `shown` shows it.
+    """A column: `text` is what CSV has of a row, and the page too where neither `template` (which
+    gets `row`) nor `shown` shows it.
 
-    `order` are the keys by which it is sorted, as `order_by` takes them and none of them null; () is not sorted.
+    `order` are the keys by which it is sorted, as `order_by` takes them and none of them null; ()
+    is not sorted.
     """
 
     name: str
@@ -47,19 +51,29 @@ class Column:
     """What is one filter or tag of a row, and no template then: a table shows it fifty times."""
 
 
-def moment(name: str, title: str, field: str, *, sorts: bool = False, is_extra: bool = False) -> Column:
+def moment(
+    name: str, title: str, field: str, *, sorts: bool = False, is_extra: bool = False
+) -> Column:
     """A column of a row's time: its distance from now on the page, ISO 8601 in CSV."""
 
     def text(row: Any) -> str:
         there = getattr(row, field)
         return "" if there is None else str(there.isoformat())
 
-    return Column(name, title, text, shown=lambda row: when(getattr(row, field)), order=(field,) if sorts else (), is_extra=is_extra)
+    return Column(
+        name,
+        title,
+        text,
+        shown=lambda row: when(getattr(row, field)),
+        order=(field,) if sorts else (),
+        is_extra=is_extra,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A choice of one value among few: `choices` are asked for once a page, as (value, words); `apply` narrows by one of them.
+    """A choice of one value among few: `choices` are asked for once a page, as (value, words);
+    `apply` narrows by one of them.
 
     Of another `kind` it is typed: "date" (a day, as 2026-01-31) or "text"; it has no choices then.
     """
@@ -81,7 +95,9 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a table is: `title` names it, `search` are the lookups that one text is sought in, `sort` the default order ("-name")."""
+    """What a table is: `title` names it, `search` are the lookups that one text is sought in,
+    `sort` the default order ("-name").
+    """
 
     title: str
     columns: tuple[Column, ...]
@@ -128,9 +144,11 @@ def answer(
     file: str,
     prepare: Callable[[Sequence[Any]], None] | None = None,
 ) -> HttpResponse:
-    """The table as a page, as a part where htmx asks, or as CSV (`?format=csv`), called `file`. Templates find it as `listing`.
+    """The table as a page, as a part where htmx asks, or as CSV (`?format=csv`), called `file`.
+    Templates find it as `listing`.
 
-    `prepare` gets the rows that are shown, some at a time, to put on them what the columns need beside the row: it asks for all at once.
+    `prepare` gets the rows that are shown, some at a time, to put on them what the columns need
+    beside the row: it asks for all at once.
     """
     search, chosen, found = _narrowed(request, rows, table)
     order = _order(request, table, rows.model)
@@ -141,12 +159,16 @@ def answer(
     if prepare:
         prepare(part.rows)
     filters = [(each, chosen.get(each.name, ""), each.choices(request)) for each in table.filters]
-    listing = Listing(table, part.rows, columns, order.name, search, filters, part.next, part.previous)
+    listing = Listing(
+        table, part.rows, columns, order.name, search, filters, part.next, part.previous
+    )
     return page(request, template, PART, {"listing": listing, **context})
 
 
 def narrowed(request: HttpRequest, rows: Rows, table: Table) -> Rows:
-    """The rows that the address asks for, in its order: for what answers with them in another form."""
+    """The rows that the address asks for, in its order: for what answers with them in another
+    form.
+    """
     return _narrowed(request, rows, table)[2].order_by(*_order(request, table, rows.model).keys)
 
 
@@ -158,7 +180,11 @@ def _is_day(text: str) -> bool:
 
 
 def _narrowed(request: HttpRequest, rows: Rows, table: Table) -> tuple[str, dict[str, str], Rows]:
-    search = request.GET.get("q", "").replace("\x00", "").strip()[:LONGEST_SEARCH] if table.search else ""
+    search = (
+        request.GET.get("q", "").replace("\x00", "").strip()[:LONGEST_SEARCH]
+        if table.search
+        else ""
+    )
     if search:
         wanted = models.Q()
         for lookup in table.search:
@@ -185,15 +211,23 @@ def _order(request: HttpRequest, table: Table, model: type[models.Model]) -> lis
 
 def _columns(request: HttpRequest, table: Table) -> Sequence[Column]:
     wanted = set(request.GET.getlist("column"))
-    shown = [column for column in table.columns if (column.name in wanted if wanted else not column.is_extra)]
+    shown = [
+        column
+        for column in table.columns
+        if (column.name in wanted if wanted else not column.is_extra)
+    ]
     return [column for column in table.columns if column in shown or column is table.columns[0]]
 
 
 def _with_related(rows: Rows, columns: Iterable[Column]) -> Rows:
-    return rows.prefetch_related(*dict.fromkeys(name for column in columns for name in column.related))
+    return rows.prefetch_related(
+        *dict.fromkeys(name for column in columns for name in column.related)
+    )
 
 
-def _csv(rows: Rows, table: Table, file: str, prepare: Callable[[Sequence[Any]], None] | None) -> HttpResponse:
+def _csv(
+    rows: Rows, table: Table, file: str, prepare: Callable[[Sequence[Any]], None] | None
+) -> HttpResponse:
     def lines() -> Iterator[str]:
         yield lists.csv_line(column.title for column in table.columns)
         found = rows[:MOST_CSV].iterator(chunk_size=CSV_CHUNK)
@@ -203,7 +237,8 @@ def _csv(rows: Rows, table: Table, file: str, prepare: Callable[[Sequence[Any]],
             for row in some:
                 yield lists.csv_line(column.text(row) for column in table.columns)
 
-    # Read here: a stream would leave its reading to a moment when the connection may be somebody else's.
+    # Read here: a stream would leave its reading to a moment when the connection may be somebody
+    # else's.
     answer = HttpResponse("".join(lines()), content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{file}.csv"'
     return answer

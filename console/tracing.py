@@ -1,4 +1,6 @@
-"""The id of the request that is being answered: its answer carries it, the pages of what went wrong show it, and every log line has it."""
+"""The id of the request that is being answered: its answer carries it, the pages of what went wrong
+show it, and every log line has it.
+"""
 
 import logging
 import re

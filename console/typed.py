@@ -1,4 +1,6 @@
-"""What a person has typed into a form, kept as it was typed: forms that can show it without judging it, and rows that repeat."""
+"""What a person has typed into a form, kept as it was typed: forms that can show it without judging
+it, and rows that repeat.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -19,10 +21,15 @@ NOT_TYPED = frozenset({"csrfmiddlewaretoken", "at", "started_from", "anyway"})
 def typed(sent: QueryDict, buttons: Iterable[str] = ()) -> Typed:
     """What was sent, without the token and what the pressed button said.
 
-    Null characters, which PostgreSQL cannot store, are dropped, and lines end as everywhere but in a browser's text areas.
+    Null characters, which PostgreSQL cannot store, are dropped, and lines end as everywhere but in
+    a browser's text areas.
     """
     left_out = NOT_TYPED.union(buttons)
-    return {_cleaned(name): [_cleaned(value) for value in sent.getlist(name)] for name in sent if name not in left_out}
+    return {
+        _cleaned(name): [_cleaned(value) for value in sent.getlist(name)]
+        for name in sent
+        if name not in left_out
+    }
 
 
 def _cleaned(value: str) -> str:
@@ -38,7 +45,9 @@ def as_sent(stored: Mapping[str, list[str]]) -> QueryDict:
 
 
 class TypedForm(forms.Form):
-    """A bound form that judges only when told to: `quiet`, it shows what was typed without errors."""
+    """A bound form that judges only when told to: `quiet`, it shows what was typed without
+    errors.
+    """
 
     use_required_attribute = False
 
@@ -65,14 +74,18 @@ class TypedForm(forms.Form):
         return otherwise if value is None else value
 
     def blame(self, field: str | None, text: str) -> None:
-        """Put an error beside a field, or above all fields; one that has an error already keeps that."""
+        """Put an error beside a field, or above all fields; one that has an error already keeps
+        that.
+        """
         known = field if field in self.fields else None
         if known not in self.wrong if known else text not in self.wrong.get(NON_FIELD_ERRORS, ()):
             self.add_error(known, text)
 
 
 class RowForm(TypedForm):
-    """One of several alike. It is blank, and counts for nothing, while none of `content` is filled in."""
+    """One of several alike. It is blank, and counts for nothing, while none of `content` is filled
+    in.
+    """
 
     content: tuple[str, ...] = ()
 
@@ -85,9 +98,13 @@ Row = TypeVar("Row", bound=RowForm)
 
 
 class Rows(Generic[Row]):
-    """All rows of one name. The fields of row 3 are called `<name>-3-<field>`; numbers may have gaps, as rows come and go."""
+    """All rows of one name. The fields of row 3 are called `<name>-3-<field>`; numbers may have
+    gaps, as rows come and go.
+    """
 
-    def __init__(self, name: str, row: Callable[..., Row], data: Typed, *, quiet: bool = True) -> None:
+    def __init__(
+        self, name: str, row: Callable[..., Row], data: Typed, *, quiet: bool = True
+    ) -> None:
         self.name = name
         self._row = row
         self._quiet = quiet
@@ -98,7 +115,10 @@ class Rows(Generic[Row]):
         """What policies want of it."""
         pattern = re.compile(rf"{re.escape(name)}-([0-9]{{1,5}})-")
         self._numbers = sorted({int(match[1]) for key in data if (match := pattern.match(key))})
-        self.all = [row(data, prefix=f"{name}-{number}", quiet=quiet) for number in self._numbers[:MOST_ROWS]]
+        self.all = [
+            row(data, prefix=f"{name}-{number}", quiet=quiet)
+            for number in self._numbers[:MOST_ROWS]
+        ]
         if len(self._numbers) > MOST_ROWS:
             self._errors.append(f"There can be at most {MOST_ROWS} rows; take some away.")
 
@@ -154,5 +174,9 @@ def without_row(data: Typed, row: str) -> Typed:
 
 def as_rows(name: str, rows: Iterable[Mapping[str, str | list[str]]]) -> Typed:
     """Values as if they had been typed into rows; a list is several values of one field."""
-    values = ((f"{name}-{number}-{field}", value) for number, row in enumerate(rows) for field, value in row.items())
+    values = (
+        (f"{name}-{number}-{field}", value)
+        for number, row in enumerate(rows)
+        for field, value in row.items()
+    )
     return {field: value if isinstance(value, list) else [value] for field, value in values}

@@ -30,7 +30,9 @@ REFUSALS = (Occupied, DidNotStart, ports.Taken, keys.NoKeys, redis_server.NoServ
 
 
 def main(options: Options) -> int:
-    """Run until Ctrl-C, SIGTERM or SIGHUP. 0 after a stop that was asked for; 2, with the reason on stderr, when it could not start."""
+    """Run until Ctrl-C, SIGTERM or SIGHUP. 0 after a stop that was asked for; 2, with the reason on
+    stderr, when it could not start.
+    """
     try:
         with _own(options.data_dir):
             if not options.production:
@@ -62,7 +64,10 @@ async def _run(options: Options) -> int:
             if not stop.is_set():
                 await starting
                 say(f"Muster is ready: {installation.address} ({time.monotonic() - began:.1f} s)")
-                say(f"Logs are in {options.data_dir / 'log'}. Ctrl-C stops everything, running pods included.")
+                say(
+                    f"Logs are in {options.data_dir / 'log'}. Ctrl-C stops everything, running "
+                    "pods included."
+                )
                 await stopped
             say("Stopping, running pods included. They come back with the next start.")
         finally:
@@ -73,13 +78,18 @@ async def _run(options: Options) -> int:
 
 
 async def _start(installation: Installation, supervisor: Supervisor) -> None:
-    """Start what the rest stands on, and the web process, while the database is brought up to date; then the rest. Raises DidNotStart.
+    """Start what the rest stands on, and the web process, while the database is brought up to date;
+    then the rest. Raises DidNotStart.
 
-    The web process says that it is not ready until the database is; the others would work on tables that are not there yet.
+    The web process says that it is not ready until the database is; the others would work on tables
+    that are not there yet.
     """
     first = [*installation.base, installation.web]
     supervisor.start(*first)
-    await _all(_prepare(installation, supervisor), *(supervisor.ready(service.name, START_SECONDS) for service in first))
+    await _all(
+        _prepare(installation, supervisor),
+        *(supervisor.ready(service.name, START_SECONDS) for service in first),
+    )
     supervisor.start(*installation.workers)
     await _all(*(supervisor.ready(service.name, START_SECONDS) for service in installation.workers))
 
@@ -90,8 +100,12 @@ async def _prepare(installation: Installation, supervisor: Supervisor) -> None:
 
 
 async def _stop(installation: Installation, supervisor: Supervisor) -> None:
-    """Who works first, then what they work with: the cluster ends its pods while nobody asks it for more."""
-    await supervisor.stop(installation.web.name, *(service.name for service in installation.workers))
+    """Who works first, then what they work with: the cluster ends its pods while nobody asks it for
+    more.
+    """
+    await supervisor.stop(
+        installation.web.name, *(service.name for service in installation.workers)
+    )
     for service in reversed(installation.base):
         await supervisor.stop(service.name)
 
@@ -113,12 +127,18 @@ def _own(data_dir: Path) -> Iterator[None]:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (data_dir / "lock").open("a+")
     except OSError as error:
-        raise Occupied(f"{data_dir} cannot be used ({error.strerror}). Give a directory you may write to with MUSTER_DATA_DIR.") from None
+        raise Occupied(
+            f"{data_dir} cannot be used ({error.strerror}). Give a directory you may write to "
+            "with MUSTER_DATA_DIR."
+        ) from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Occupied(f"Another one runs on {data_dir}. Stop it first, or use another directory with MUSTER_DATA_DIR.") from None
+            raise Occupied(
+                f"Another one runs on {data_dir}. Stop it first, or use another directory with "
+                "MUSTER_DATA_DIR."
+            ) from None
         yield
 
 

@@ -1,4 +1,6 @@
-"""Where an asset may be, as forms and bodies offer it; and what lists put on the rows that they show."""
+"""Where an asset may be, as forms and bodies offer it; and what lists put on the rows that they
+show.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,12 +26,16 @@ def choices(user: User, kind: Kind, asset: Asset | None = None) -> Sequence[Choi
 
 
 def prepare(kind: Kind, rows: Sequence[Any], user: User) -> None:
-    """Put on the rows where they are used, as far as the user sees it, and what the user may do to them. Three queries at most."""
+    """Put on the rows where they are used, as far as the user sees it, and what the user may do to
+    them. Three queries at most.
+    """
     ids = [row.pk for row in rows]
     workloads = uses.workload_counts(ids, user) if kind.is_counted and ids else {}
     templates = uses.template_counts(ids, user) if kind.is_counted and ids else {}
     sources = uses.source_counts(ids, user) if kind is CREDENTIAL and ids else {}
     for row in rows:
-        row.workloads, row.templates, row.sources = (counts.get(row.pk, 0) for counts in (workloads, templates, sources))
+        row.workloads, row.templates, row.sources = (
+            counts.get(row.pk, 0) for counts in (workloads, templates, sources)
+        )
         row.may_edit = actions.may_change(row, user)
         row.may_delete = actions.may_change(row, user, Verb.DELETE)

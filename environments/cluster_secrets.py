@@ -1,4 +1,6 @@
-"""The credentials that projects have for use, as Secrets of their namespaces. `settings.SECRETS` names this room for a floor below."""
+"""The credentials that projects have for use, as Secrets of their namespaces. `settings.SECRETS`
+names this room for a floor below.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,15 +19,26 @@ MOST_REGISTRIES = 20
 
 
 def of_projects(projects: Sequence[Project]) -> Mapping[int, Sequence[SecretWanted]]:
-    """The Secrets of each project, by its id. One query. Raises Unreadable where a credential's key is not here any more."""
+    """The Secrets of each project, by its id. One query. Raises Unreadable where a credential's key
+    is not here any more.
+    """
     found = list(Credential.objects.filter(_around(projects)).order_by("name", "pk"))
     wanted = {each.pk: _wanted(each) for each in found}
-    return {project.pk: [wanted[each.pk] for each in _for_use(found, project)] for project in projects}
+    return {
+        project.pk: [wanted[each.pk] for each in _for_use(found, project)] for project in projects
+    }
 
 
 def registries(project: Project) -> Sequence[Credential]:
-    """The credentials with which the project's pods log in to image registries, without their secrets. One query."""
-    found = Credential.objects.within(project).filter(kind=Credential.Kind.REGISTRY).defer("secret").order_by("name", "pk")
+    """The credentials with which the project's pods log in to image registries, without their
+    secrets. One query.
+    """
+    found = (
+        Credential.objects.within(project)
+        .filter(kind=Credential.Kind.REGISTRY)
+        .defer("secret")
+        .order_by("name", "pk")
+    )
     return _nearest(list(found), project)[:MOST_REGISTRIES]
 
 
@@ -56,7 +69,14 @@ def _for_use(found: Sequence[Credential], project: Project) -> Sequence[Credenti
 
 def _nearest(found: Sequence[Credential], project: Project) -> list[Credential]:
     """Those of the project first, and those of everybody last; by name within each."""
-    return sorted(found, key=lambda each: (each.project_id is None, each.department_id is None, each.cluster_id is None))
+    return sorted(
+        found,
+        key=lambda each: (
+            each.project_id is None,
+            each.department_id is None,
+            each.cluster_id is None,
+        ),
+    )
 
 
 def _wanted(credential: Credential) -> SecretWanted:
@@ -64,5 +84,9 @@ def _wanted(credential: Credential) -> SecretWanted:
         type_, data = secret_object_data(credential)
     except (KeyError, ValueError) as error:
         # What is stored is of a form that this release does not know: said without what it holds.
-        raise Unreadable(f"The credential {credential.name} cannot be read. Enter its secret anew.") from error
-    return SecretWanted(secret_name(credential), str(credential.pk), type_, data, is_pull=type_ == REGISTRY_TYPE)
+        raise Unreadable(
+            f"The credential {credential.name} cannot be read. Enter its secret anew."
+        ) from error
+    return SecretWanted(
+        secret_name(credential), str(credential.pk), type_, data, is_pull=type_ == REGISTRY_TYPE
+    )

@@ -1,7 +1,9 @@
-"""A credential as a Secret of a cluster: its name, its type and its keys. Who wants a key names it by these.
+"""A credential as a Secret of a cluster: its name, its type and its keys. Who wants a key names it
+by these.
 
-`public` and the JSON text `secret` of a credential hold, by kind: registry {server, username} and {password}; access-key {access_key_id}
-and {secret_key}; password {username} and {password}; ssh-key {known_hosts} and {private_key}; generic {keys: [...]} and {key: value}.
+`public` and the JSON text `secret` of a credential hold, by kind: registry {server, username} and
+{password}; access-key {access_key_id} and {secret_key}; password {username} and {password}; ssh-key
+{known_hosts} and {private_key}; generic {keys: [...]} and {key: value}.
 """
 
 import base64
@@ -15,7 +17,9 @@ Kind = Credential.Kind
 
 _DOCKER_HUB = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
 _DOCKER_HUB_KEY = "https://index.docker.io/v1/"
-_SERVER = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[A-Za-z0-9][-._/A-Za-z0-9]*)?")
+_SERVER = re.compile(
+    r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[A-Za-z0-9][-._/A-Za-z0-9]*)?"
+)
 REGISTRY_TYPE = "kubernetes.io/dockerconfigjson"
 
 
@@ -40,11 +44,18 @@ def secret_object_data(credential: Credential) -> tuple[str, dict[str, str]]:
     """The type of its Secret, and its data in clear: for the cluster alone."""
     public, secret = credential.public, json.loads(credential.secret or "{}")
     if credential.kind == Kind.REGISTRY:
-        return REGISTRY_TYPE, {".dockerconfigjson": _docker_config(public["server"], public["username"], secret["password"])}
+        return REGISTRY_TYPE, {
+            ".dockerconfigjson": _docker_config(
+                public["server"], public["username"], secret["password"]
+            )
+        }
     if credential.kind == Kind.ACCESS_KEY:
         return "Opaque", {"AccessKeyId": public["access_key_id"], "SecretKey": secret["secret_key"]}
     if credential.kind == Kind.PASSWORD:
-        return "kubernetes.io/basic-auth", {"username": public["username"], "password": secret["password"]}
+        return "kubernetes.io/basic-auth", {
+            "username": public["username"],
+            "password": secret["password"],
+        }
     if credential.kind == Kind.SSH_KEY:
         known = {"known_hosts": public["known_hosts"]} if public.get("known_hosts") else {}
         return "kubernetes.io/ssh-auth", {"ssh-privatekey": secret["private_key"]} | known
@@ -55,12 +66,20 @@ def registry_address(given: str) -> str:
     """An address as images name it, host[:port][/path], however it was pasted. Raises UserError."""
     address = given.strip().removeprefix("https://").removeprefix("http://").rstrip("/")
     if len(address) > 255 or not _SERVER.fullmatch(address):
-        raise UserError("The registry must be the address that its images begin with, as in registry.example.com:5000.", field="server")
+        raise UserError(
+            (
+                "The registry must be the address that its images begin with, as in "
+                "registry.example.com:5000."
+            ),
+            field="server",
+        )
     return address
 
 
 def opens(server: str, image: str) -> bool:
-    """Whether the log-in to a registry is tried for an image, whose address begins with the registry's; without one it is Docker Hub's."""
+    """Whether the log-in to a registry is tried for an image, whose address begins with the
+    registry's; without one it is Docker Hub's.
+    """
     first, _, rest = image.partition("/")
     has_host = bool(rest) and (first == "localhost" or "." in first or ":" in first)
     host, path = (first, rest) if has_host else ("docker.io", image)
@@ -73,4 +92,6 @@ def _docker_config(server: str, username: str, password: str) -> str:
     """As kubelets read it; Docker Hub goes by an address of old."""
     auth = base64.b64encode(f"{username}:{password}".encode()).decode()
     entry = {"username": username, "password": password, "auth": auth}
-    return json.dumps({"auths": {_DOCKER_HUB_KEY if server in _DOCKER_HUB else server: entry}}, sort_keys=True)
+    return json.dumps(
+        {"auths": {_DOCKER_HUB_KEY if server in _DOCKER_HUB else server: entry}}, sort_keys=True
+    )

@@ -1,4 +1,6 @@
-"""Who says what is wrong with an asset. The rules are those of workloads, a floor above: it brings them when the program starts."""
+"""Who says what is wrong with an asset. The rules are those of workloads, a floor above: it brings
+them when the program starts.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,12 +12,15 @@ _judges: dict[str, Judge] = {}
 
 
 def appoint(kind: str, judge: Judge) -> None:
-    """From now on this judges assets of the kind: given their fields' values it gives (field, sentence) pairs."""
+    """From now on this judges assets of the kind: given their fields' values it gives (field,
+    sentence) pairs.
+    """
     _judges[kind] = judge
 
 
 def problems(kind: str, values: Values) -> Sequence[tuple[str, str]]:
-    """What is wrong with an asset of this kind; a field such as "variables.1.name" is the second variable's name.
+    """What is wrong with an asset of this kind; a field such as "variables.1.name" is the second
+    variable's name.
 
     A kind that nobody judges has nothing wrong.
     """

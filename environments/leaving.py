@@ -1,4 +1,6 @@
-"""What becomes of assets when their scope goes, or a project goes elsewhere. `settings.ASSETS` names this room: scopes lie floors below."""
+"""What becomes of assets when their scope goes, or a project goes elsewhere. `settings.ASSETS`
+names this room: scopes lie floors below.
+"""
 
 from django.conf import settings
 from django.db.models import Q
@@ -13,9 +15,11 @@ MOST_NAMED = 5
 
 
 def holding(scope: Scope, by: User) -> str:
-    """What elsewhere needs something of the scope, so that it cannot be deleted, as far as `by` may know; "" for nothing.
+    """What elsewhere needs something of the scope, so that it cannot be deleted, as far as `by` may
+    know; "" for nothing.
 
-    A data source takes no credential from beside its scope, but its project may once have gone to another department.
+    A data source takes no credential from beside its scope, but its project may once have gone to
+    another department.
     """
     return uses.of_scope(scope, by).words
 
@@ -26,15 +30,25 @@ def ended(scope: Scope, by: User) -> None:
 
 
 def losing(project: Project, department: int, by: User) -> str:
-    """The department's credentials that the project's workloads and data sources use, and lose when it leaves; "" for none.
+    """The department's credentials that the project's workloads and data sources use, and lose when
+    it leaves; "" for none.
 
-    Their Secrets are in the namespaces of the department's projects only. Those that `by` may not see are counted.
+    Their Secrets are in the namespaces of the department's projects only. Those that `by` may not
+    see are counted.
     """
     theirs = Credential.objects.at(of_department(department))
     by_workloads = import_string(f"{settings.ASSET_USES}.used_in")(project, theirs.values("pk"))
-    lost = theirs.filter(Q(pk__in=by_workloads) | Q(data_sources__project=project)).order_by("name").distinct()
+    lost = (
+        theirs.filter(Q(pk__in=by_workloads) | Q(data_sources__project=project))
+        .order_by("name")
+        .distinct()
+    )
     mine = Credential.objects.visible_to(by).filter(pk__in=lost.order_by().values("pk"))
     seen = list(mine.order_by("name").values_list("name", flat=True))
     more, hidden = len(seen) - MOST_NAMED, lost.count() - len(seen)
-    told = [", ".join(seen[:MOST_NAMED]), f"{more} more" if more > 0 else "", f"{hidden} that you may not see" if hidden else ""]
+    told = [
+        ", ".join(seen[:MOST_NAMED]),
+        f"{more} more" if more > 0 else "",
+        f"{hidden} that you may not see" if hidden else "",
+    ]
     return " and ".join(filter(None, told))

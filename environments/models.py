@@ -1,4 +1,6 @@
-"""Assets: what workloads are made of. A workload copies their values; a change changes no workload. Policies: what those values may be."""
+"""Assets: what workloads are made of. A workload copies their values; a change changes no workload.
+Policies: what those values may be.
+"""
 
 import uuid
 from typing import ClassVar
@@ -12,7 +14,13 @@ from projects.permissions import Entity
 from projects.querysets import ScopedQuerySet
 from projects.scopes import Scoped, name_once, one_scope
 
-FRAMEWORKS = {"PyTorch": "PyTorch", "TF": "TensorFlow", "MPI": "MPI", "XGBoost": "XGBoost", "JAX": "JAX"}
+FRAMEWORKS = {
+    "PyTorch": "PyTorch",
+    "TF": "TensorFlow",
+    "MPI": "MPI",
+    "XGBoost": "XGBoost",
+    "JAX": "JAX",
+}
 """The words of distributed frameworks, as an environment keeps them, and as a page shows them."""
 
 
@@ -25,9 +33,13 @@ class Asset(Scoped):
     name = models.CharField(max_length=63)
     description = models.CharField(max_length=250, blank=True)
     is_built_in = models.BooleanField(default=False, editable=False)
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+")
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    updated_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+")
+    updated_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
+    )
     updated_at = models.DateTimeField(auto_now=True)
     version = models.PositiveIntegerField(default=1, editable=False)
     """Raised by every change; a workload says which one it was made from."""
@@ -45,7 +57,9 @@ class Asset(Scoped):
 
 
 class Environment(Asset):
-    """What runs. Command and arguments are single texts, split as a shell does; empty means the image's own."""
+    """What runs. Command and arguments are single texts, split as a shell does; empty means the
+    image's own.
+    """
 
     entity = Entity.ENVIRONMENTS
 
@@ -70,7 +84,10 @@ class Environment(Asset):
         """The workloads that it is for, in words."""
         if self.architecture != "Distributed":
             return self.architecture
-        return f"{self.architecture}, {FRAMEWORKS.get(self.framework, self.framework) or 'any framework'}"
+        return (
+            f"{self.architecture}, "
+            f"{FRAMEWORKS.get(self.framework, self.framework) or 'any framework'}"
+        )
 
 
 class ComputeResource(Asset):
@@ -108,11 +125,19 @@ class DataSource(Asset):
     """Where it is in the container."""
     access = models.CharField(max_length=16, default="read-only")
     """As `workloads.specs.Access` has it."""
-    credential = models.ForeignKey("environments.Credential", models.RESTRICT, null=True, blank=True, related_name="data_sources")
+    credential = models.ForeignKey(
+        "environments.Credential",
+        models.RESTRICT,
+        null=True,
+        blank=True,
+        related_name="data_sources",
+    )
 
 
 class Credential(Asset):
-    """What is logged in with. `public` can be shown; `secret`, a JSON text, is known to the cluster only."""
+    """What is logged in with. `public` can be shown; `secret`, a JSON text, is known to the cluster
+    only.
+    """
 
     entity = Entity.CREDENTIALS
 
@@ -131,7 +156,9 @@ class Credential(Asset):
 
 
 class Template(Asset):
-    """A workload as it was typed into the wizard. `locked` names the fields that stay as they are; `form` is {step: typed values}."""
+    """A workload as it was typed into the wizard. `locked` names the fields that stay as they are;
+    `form` is {step: typed values}.
+    """
 
     entity = Entity.TEMPLATES
 
@@ -156,12 +183,16 @@ class Link(models.Model):
 
 
 class Policy(Asset):
-    """What a workload's fields must be in a scope. `rules` is {field: {default, required, min, max, step, options, locked}}."""
+    """What a workload's fields must be in a scope. `rules` is {field: {default, required, min, max,
+    step, options, locked}}.
+    """
 
     entity = Entity.POLICIES
 
     architecture = models.CharField(
-        max_length=16, blank=True, choices=[("", "All workloads"), ("Distributed", "Distributed"), ("Standard", "Standard")]
+        max_length=16,
+        blank=True,
+        choices=[("", "All workloads"), ("Distributed", "Distributed"), ("Standard", "Standard")],
     )
     """Which workloads it is for; empty is all of them."""
     rules = models.JSONField(default=dict)

@@ -1,4 +1,6 @@
-"""What policies can speak of, as their form asks for it. Workloads, a floor above, say what there is when the program starts."""
+"""What policies can speak of, as their form asks for it. Workloads, a floor above, say what there
+is when the program starts.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -11,15 +13,28 @@ from console.typed import Typed
 from environments.models import Asset, Policy
 from projects.models import Project
 
-CHECK, YES_NO, CHOICE, SEVERAL, TEXT, LINES, NAMES, PAIRS = "check", "yes-no", "choice", "several", "text", "lines", "names", "pairs"
-"""How something is asked for: a box, yes or no, one of a few, some of a few, a text, texts one a line, names, NAME=value one a line."""
+CHECK, YES_NO, CHOICE, SEVERAL, TEXT, LINES, NAMES, PAIRS = (
+    "check",
+    "yes-no",
+    "choice",
+    "several",
+    "text",
+    "lines",
+    "names",
+    "pairs",
+)
+"""How something is asked for: a box, yes or no, one of a few, some of a few, a text, texts one a
+line, names, NAME=value one a line.
+"""
 _WHOLE = re.compile(r"[0-9]{1,16}")
 _AREAS = (LINES, NAMES, PAIRS)
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One thing that a rule can say of a field: `attribute` is its name in JSON, `whole` whether its texts are whole numbers there."""
+    """One thing that a rule can say of a field: `attribute` is its name in JSON, `whole` whether
+    its texts are whole numbers there.
+    """
 
     attribute: str
     label: str
@@ -81,19 +96,33 @@ def complying(project: Project, architecture: str) -> Judge:
 
 def form_fields() -> dict[str, forms.Field]:
     """All inputs by their names in the form."""
-    return {each.typed_name(entry.attribute): _field(each, entry) for each in speakable() for entry in each.inputs}
+    return {
+        each.typed_name(entry.attribute): _field(each, entry)
+        for each in speakable()
+        for entry in each.inputs
+    }
 
 
 def _field(of: Speakable, entry: Input) -> forms.Field:
-    named: dict[str, Any] = {"label": f"{of.label}: {entry.label}", "help_text": entry.help_text, "required": False}
+    named: dict[str, Any] = {
+        "label": f"{of.label}: {entry.label}",
+        "help_text": entry.help_text,
+        "required": False,
+    }
     if entry.way == CHECK:
         return forms.BooleanField(**named)
     if entry.way in (CHOICE, YES_NO):
         choices = entry.choices if entry.way == CHOICE else (("yes", "Yes"), ("no", "No"))
         return forms.ChoiceField(choices=[("", "Nothing is said"), *choices], **named)
     if entry.way == SEVERAL:
-        return forms.MultipleChoiceField(choices=entry.choices, widget=forms.SelectMultiple(attrs={"size": 5}), **named)
-    widget = forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}) if entry.way in _AREAS else forms.TextInput()
+        return forms.MultipleChoiceField(
+            choices=entry.choices, widget=forms.SelectMultiple(attrs={"size": 5}), **named
+        )
+    widget = (
+        forms.Textarea(attrs={"rows": 2, "spellcheck": "false"})
+        if entry.way in _AREAS
+        else forms.TextInput()
+    )
     return forms.CharField(widget=widget, max_length=200 * 600, **named)
 
 
@@ -105,7 +134,9 @@ def typed_rules(rules: Mapping[str, Any]) -> Typed:
         if not isinstance(rule, Mapping):
             continue
         for entry in each.inputs:
-            if (value := rule.get(entry.attribute)) not in (None, False, [], {}) or (entry.way == YES_NO and value is False):
+            if (value := rule.get(entry.attribute)) not in (None, False, [], {}) or (
+                entry.way == YES_NO and value is False
+            ):
                 found[each.typed_name(entry.attribute)] = _typed(entry, value)
     return found
 
@@ -119,15 +150,22 @@ def _typed(entry: Input, value: Any) -> list[str]:
         return ["\n".join(f"{name}={text}" for name, text in value.items())]
     if isinstance(value, list | tuple):
         texts = [str(each) for each in value]
-        return texts if entry.way == SEVERAL else [("\n" if entry.way in _AREAS else " ").join(texts)]
+        return (
+            texts if entry.way == SEVERAL else [("\n" if entry.way in _AREAS else " ").join(texts)]
+        )
     return [str(value)]
 
 
 def rules_of(read: Callable[[str], Any]) -> dict[str, Any]:
-    """The rules as JSON has them; `read` gives what was typed under a name. What is wrong with them is left for their judge to say."""
+    """The rules as JSON has them; `read` gives what was typed under a name. What is wrong with them
+    is left for their judge to say.
+    """
     found: dict[str, Any] = {}
     for each in speakable():
-        given = {entry.attribute: _json(entry, read(each.typed_name(entry.attribute))) for entry in each.inputs}
+        given = {
+            entry.attribute: _json(entry, read(each.typed_name(entry.attribute)))
+            for entry in each.inputs
+        }
         rule = {attribute: value for attribute, value in given.items() if value is not None}
         if rule:
             found[each.name] = rule

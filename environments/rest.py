@@ -1,6 +1,8 @@
-"""Assets as the REST API has them: each part of a body stands for a field of the form, so that one set of rules judges both.
+"""Assets as the REST API has them: each part of a body stands for a field of the form, so that one
+set of rules judges both.
 
-A body is read into what would have been typed, and an asset is shown from what would be typed to make it.
+A body is read into what would have been typed, and an asset is shown from what would be typed to
+make it.
 """
 
 import re
@@ -22,7 +24,9 @@ class Unfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a field is written in a body: `read` gives it as typed (or Unfit), `show` the other way; None is nothing."""
+    """How a field is written in a body: `read` gives it as typed (or Unfit), `show` the other way;
+    None is nothing.
+    """
 
     schema: Schema
     read: Callable[[str, Any], Typed]
@@ -42,7 +46,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Where assets of a form are in the API, below /api/v1/asset/, and what their bodies have beside the meta data of all."""
+    """Where assets of a form are in the API, below /api/v1/asset/, and what their bodies have
+    beside the meta data of all.
+    """
 
     path: str
     parts: tuple[Part, ...]
@@ -53,7 +59,9 @@ class Rest:
         return self.path.replace("/", "-")
 
     def read(self, body: Mapping[str, Any], others: frozenset[str]) -> tuple[Typed, Problems]:
-        """What a body says as typed, and what is wrong with its shape. `others` are places that somebody else reads."""
+        """What a body says as typed, and what is wrong with its shape. `others` are places that
+        somebody else reads.
+        """
         found: Typed = {}
         problems: Problems = []
         known = {part.place for part in self.parts}
@@ -80,7 +88,10 @@ class Rest:
     def place_of(self, field: str) -> str:
         """The place of a field of the form, or of its rows ("variables.1.name")."""
         listed, dot, rest = field.partition(".")
-        place = next((part.place for part in self.parts if part.field == listed), f"meta.{listed}" if listed else "")
+        place = next(
+            (part.place for part in self.parts if part.field == listed),
+            f"meta.{listed}" if listed else "",
+        )
         return f"{place}{dot}{rest}"
 
     @property
@@ -122,7 +133,11 @@ def _read_whole(field: str, value: Any) -> Typed:
 
 
 WHOLE = Shape(
-    {"type": "integer"}, _read_whole, lambda field, typed: int(text) if re.fullmatch(r"-?[0-9]+", text := _first(field, typed)) else None
+    {"type": "integer"},
+    _read_whole,
+    lambda field, typed: (
+        int(text) if re.fullmatch(r"-?[0-9]+", text := _first(field, typed)) else None
+    ),
 )
 
 
@@ -187,14 +202,22 @@ def choice(**words: str) -> Shape:
         return {field: [words[value]]}
 
     back = {ours: theirs for theirs, ours in words.items()}
-    return Shape({"type": "string", "enum": list(words)}, read, lambda field, typed: back.get(_first(field, typed)))
+    return Shape(
+        {"type": "string", "enum": list(words)},
+        read,
+        lambda field, typed: back.get(_first(field, typed)),
+    )
 
 
 def flags(**words: str) -> Shape:
     """An object of flags that are several choices in the form."""
 
     def read(field: str, value: Any) -> Typed:
-        if not isinstance(value, Mapping) or not all(isinstance(each, bool) for each in value.values()) or not value.keys() <= words.keys():
+        if (
+            not isinstance(value, Mapping)
+            or not all(isinstance(each, bool) for each in value.values())
+            or not value.keys() <= words.keys()
+        ):
             raise Unfit(f"must be an object of flags: {', '.join(words)}")
         return {field: [ours for theirs, ours in words.items() if value.get(theirs)]}
 
@@ -202,50 +225,81 @@ def flags(**words: str) -> Shape:
     return Shape(
         {"type": "object", "properties": properties},
         read,
-        lambda field, typed: {theirs: ours in typed.get(field, ()) for theirs, ours in words.items()},
+        lambda field, typed: {
+            theirs: ours in typed.get(field, ()) for theirs, ours in words.items()
+        },
     )
 
 
 def row_list(**columns: str) -> Shape:
-    """A list of objects of texts, which are rows in the form; the columns' names in the API and in the form."""
+    """A list of objects of texts, which are rows in the form; the columns' names in the API and in
+    the form.
+    """
 
     def read(field: str, value: Any) -> Typed:
         if not isinstance(value, list) or len(value) > LONGEST_LIST:
             raise Unfit(f"must be a list of at most {LONGEST_LIST}")
         rows = []
         for each in value:
-            if not isinstance(each, Mapping) or not each.keys() <= columns.keys() or not all(isinstance(it, str) for it in each.values()):
+            if (
+                not isinstance(each, Mapping)
+                or not each.keys() <= columns.keys()
+                or not all(isinstance(it, str) for it in each.values())
+            ):
                 raise Unfit(f"must be a list of objects with the texts {', '.join(columns)}")
             rows.append({ours: each.get(theirs, "") for theirs, ours in columns.items()})
         # An empty list takes all rows away, so that they have to be named.
         return as_rows(field, rows) or {f"{field}-": []}
 
     def show(field: str, typed: Typed) -> list[dict[str, str]]:
-        numbers = sorted({int(match[1]) for name in typed if (match := re.match(rf"{re.escape(field)}-([0-9]+)-", name))})
-        return [{theirs: _first(f"{field}-{number}-{ours}", typed) for theirs, ours in columns.items()} for number in numbers]
+        numbers = sorted(
+            {
+                int(match[1])
+                for name in typed
+                if (match := re.match(rf"{re.escape(field)}-([0-9]+)-", name))
+            }
+        )
+        return [
+            {theirs: _first(f"{field}-{number}-{ours}", typed) for theirs, ours in columns.items()}
+            for number in numbers
+        ]
 
     properties = {name: {"type": "string"} for name in columns}
-    return Shape({"type": "array", "items": {"type": "object", "properties": properties}}, read, show)
+    return Shape(
+        {"type": "array", "items": {"type": "object", "properties": properties}}, read, show
+    )
 
 
 def serving(frameworks: Sequence[str]) -> Shape:
-    """What an environment serves: {training} is Standard, {distributed, distFramework} is Distributed."""
+    """What an environment serves: {training} is Standard, {distributed, distFramework} is
+    Distributed.
+    """
 
     def read(field: str, value: Any) -> Typed:
-        if not isinstance(value, Mapping) or not value.keys() <= {"distributed", "distFramework", "training"}:
+        if not isinstance(value, Mapping) or not value.keys() <= {
+            "distributed",
+            "distFramework",
+            "training",
+        }:
             raise Unfit("must be an object of distributed, distFramework and training")
         framework = value.get("distFramework") or ""
         if framework and framework not in frameworks:
             raise Unfit(f"has a distFramework that is not one of {', '.join(frameworks)}")
         is_distributed = bool(value.get("distributed") or framework)
         if is_distributed == bool(value.get("training")):
-            raise Unfit("must have one of training and distributed: an environment serves one architecture")
+            raise Unfit(
+                "must have one of training and distributed: an environment serves one architecture"
+            )
         return {field: [f"Distributed:{framework}" if is_distributed else "Standard:"]}
 
     def show(field: str, typed: Typed) -> dict[str, Any]:
         architecture, _, framework = _first(field, typed).partition(":")
         is_distributed = architecture == "Distributed"
-        return {"training": not is_distributed, "distributed": is_distributed, "distFramework": framework or None}
+        return {
+            "training": not is_distributed,
+            "distributed": is_distributed,
+            "distFramework": framework or None,
+        }
 
     properties = {
         "training": {"type": "boolean"},
@@ -258,7 +312,11 @@ def serving(frameworks: Sequence[str]) -> Shape:
 def merged(was: Typed, given: Typed) -> Typed:
     """What was typed with what is given in its place; rows are given as a whole."""
     lists = {match[1] for name in given if (match := re.match(r"([a-z_]+)-", name))}
-    kept = {name: values for name, values in was.items() if not any(name.startswith(f"{each}-") for each in lists)}
+    kept = {
+        name: values
+        for name, values in was.items()
+        if not any(name.startswith(f"{each}-") for each in lists)
+    }
     return {name: values for name, values in (kept | given).items() if not name.endswith("-")}
 
 
@@ -278,7 +336,9 @@ def _put(body: dict[str, Any], place: str, value: Any) -> None:
     body[last] = value
 
 
-def _unknown(body: Mapping[str, Any], known: frozenset[str] | set[str], prefix: str = "") -> Iterator[str]:
+def _unknown(
+    body: Mapping[str, Any], known: frozenset[str] | set[str], prefix: str = ""
+) -> Iterator[str]:
     """The places of a body that nobody reads."""
     for name, value in body.items():
         place = f"{prefix}{name}"

@@ -1,4 +1,6 @@
-"""After a credential came, changed or went: the namespaces that have it follow, soon where they are few, and with the heartbeat all."""
+"""After a credential came, changed or went: the namespaces that have it follow, soon where they are
+few, and with the heartbeat all.
+"""
 
 from clusters.tasks import provision
 from projects.models import Project
@@ -9,7 +11,9 @@ MOST = 100
 
 
 def soon(*scopes: Scope) -> None:
-    """Have the projects below these scopes provisioned, once the caller's transaction is committed."""
+    """Have the projects below these scopes provisioned, once the caller's transaction is
+    committed.
+    """
     keys: set[int] = set()
     for scope in scopes:
         below = Project.objects.there().filter(cluster__is_enabled=True).order_by("pk")

@@ -18,7 +18,9 @@ def _addresses(kind: Kind) -> list[URLPattern]:
         path(f"{below}/delete", editing.delete, given, name=f"{kind.url}-delete"),
     ]
     if kind.has_subtypes:
-        found.append(path(f"{kind.path}/new/<slug:subtype>", editing.new, given, name=f"{kind.url}-new-of"))
+        found.append(
+            path(f"{kind.path}/new/<slug:subtype>", editing.new, given, name=f"{kind.url}-new-of")
+        )
     return found
 
 

@@ -1,6 +1,8 @@
-"""Where assets are used, as far as somebody may see it: by workloads (a floor above says so), by templates, by data sources.
+"""Where assets are used, as far as somebody may see it: by workloads (a floor above says so), by
+templates, by data sources.
 
-Nothing here tells of a use that the one who asks may not see, but that there are others where an asset cannot be deleted for them.
+Nothing here tells of a use that the one who asks may not see, but that there are others where an
+asset cannot be deleted for them.
 """
 
 import uuid
@@ -38,7 +40,9 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """The uses that somebody sees, MOST of a sort by name and how many `more`, and how many there are beside."""
+    """The uses that somebody sees, MOST of a sort by name and how many `more`, and how many there
+    are beside.
+    """
 
     seen: Sequence[Use]
     hidden: int
@@ -52,7 +56,11 @@ class Uses:
         """As a refusal names them."""
         told = [", ".join(map(str, self.seen)), f"{self.more} more" if self.more else ""]
         if self.hidden:
-            told.append(f"{self.hidden} that you may not see" if self.seen else f"{self.hidden} uses that you may not see")
+            told.append(
+                f"{self.hidden} that you may not see"
+                if self.seen
+                else f"{self.hidden} uses that you may not see"
+            )
         return " and ".join(filter(None, told))
 
 
@@ -72,22 +80,33 @@ def data_sources(asset: Asset, user: User) -> Sequence[Use]:
 
 
 def holding(asset: Asset, sorts: Sequence[str], user: User) -> Uses:
-    """What of these sorts ("template", "data-source", "workload") uses it: what the user sees, and the number of the others."""
+    """What of these sorts ("template", "data-source", "workload") uses it: what the user sees, and
+    the number of the others.
+    """
     return _told([(sort, _rows(asset, sort, user), _rows(asset, sort, None)) for sort in sorts])
 
 
 def beyond(credential: Credential, scope: Scope, user: User) -> Uses:
-    """What uses a credential and does not belong to a scope below the tenant: it would lose it there. Told as `holding` does."""
+    """What uses a credential and does not belong to a scope below the tenant: it would lose it
+    there. Told as `holding` does.
+    """
     found = []
     for sort in ("data-source", "workload", "template"):
-        seen, every = (_rows(credential, sort, who).exclude(_inside(scope, has_scope=sort != "workload")) for who in (user, None))
+        seen, every = (
+            _rows(credential, sort, who).exclude(_inside(scope, has_scope=sort != "workload"))
+            for who in (user, None)
+        )
         found.append((sort, seen, every))
     return _told(found)
 
 
 def of_scope(scope: Scope, user: User) -> Uses:
-    """The data sources elsewhere that log in with credentials of a scope. Told as `holding` does."""
-    rows = DataSource.objects.filter(credential__in=Credential.objects.at(scope)).exclude(_inside(scope, has_scope=True))
+    """The data sources elsewhere that log in with credentials of a scope. Told as `holding`
+    does.
+    """
+    rows = DataSource.objects.filter(credential__in=Credential.objects.at(scope)).exclude(
+        _inside(scope, has_scope=True)
+    )
     mine = DataSource.objects.visible_to(user).filter(pk__in=rows.values("pk"))
     return _told([("data-source", mine.order_by("name"), rows)])
 
@@ -123,7 +142,12 @@ def _told(found: Iterable[tuple[str, QuerySet[Any], QuerySet[Any]]]) -> Uses:
 
 
 def _use(sort: str, row: Any) -> Use:
-    return Use(sort.replace("-", " "), row.name, reverse(sort, args=[row.pk]), row if sort == "workload" else None)
+    return Use(
+        sort.replace("-", " "),
+        row.name,
+        reverse(sort, args=[row.pk]),
+        row if sort == "workload" else None,
+    )
 
 
 def workload_counts(ids: Sequence[uuid.UUID], user: User) -> Counter[uuid.UUID]:
@@ -133,11 +157,18 @@ def workload_counts(ids: Sequence[uuid.UUID], user: User) -> Counter[uuid.UUID]:
 
 def template_counts(ids: Sequence[uuid.UUID], user: User) -> Counter[uuid.UUID]:
     """How many templates that the user sees name each. One query."""
-    rows = Link.objects.filter(asset__in=ids, template__in=Template.objects.visible_to(user)).values_list("asset")
+    rows = Link.objects.filter(
+        asset__in=ids, template__in=Template.objects.visible_to(user)
+    ).values_list("asset")
     return Counter(dict(rows.annotate(number=Count("template"))))
 
 
 def source_counts(ids: Sequence[uuid.UUID], user: User) -> Counter[uuid.UUID]:
     """How many data sources that the user sees log in with each credential. One query."""
-    rows = DataSource.objects.visible_to(user).order_by().filter(credential__in=ids).values_list("credential")
+    rows = (
+        DataSource.objects.visible_to(user)
+        .order_by()
+        .filter(credential__in=ids)
+        .values_list("credential")
+    )
     return Counter(dict(rows.annotate(number=Count("pk"))))

@@ -1,8 +1,10 @@
-"""Data-parallel training with the standard library alone: logistic regression whose ranks average their gradients over TCP.
+"""Data-parallel training with the standard library alone: logistic regression whose ranks average
+their gradients over TCP.
 
-Uses only MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, as any launcher sets them; without them it trains alone. Rank 0 is the hub:
-each step the others send it their gradient and get back the mean. So all ranks have the same weights at every step, and print a
-digest of them at the end. Exit codes: 0 trained, 1 the group broke, 2 wrong arguments or variables, 3 failed as asked to.
+Uses only MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, as any launcher sets them; without them it
+trains alone. Rank 0 is the hub: each step the others send it their gradient and get back the mean.
+So all ranks have the same weights at every step, and print a digest of them at the end. Exit codes:
+0 trained, 1 the group broke, 2 wrong arguments or variables, 3 failed as asked to.
 """
 
 import argparse
@@ -42,7 +44,8 @@ class GroupError(Exception):
         self.rank = rank
 
 
-# Messages: a fixed header, then `count` numbers. What does not fit what is awaited is refused before anything is allocated for it.
+# Messages: a fixed header, then `count` numbers. What does not fit what is awaited is refused
+# before anything is allocated for it.
 
 HEADER = struct.Struct("!4scIII")
 MAGIC = b"ALR1"
@@ -54,18 +57,26 @@ class Unexpected(Exception):
 
 
 def send(peer: socket.socket, kind: bytes, rank: int, step: int, numbers: Vector) -> None:
-    peer.sendall(HEADER.pack(MAGIC, kind, rank, step, len(numbers)) + struct.pack(f"!{len(numbers)}d", *numbers))
+    peer.sendall(
+        HEADER.pack(MAGIC, kind, rank, step, len(numbers))
+        + struct.pack(f"!{len(numbers)}d", *numbers)
+    )
 
 
 def receive(peer: socket.socket, kind: bytes, step: int, count: int) -> tuple[int, Vector]:
-    """The rank and the numbers of the next message. Raises Unexpected, GroupError when the hub lost a rank, OSError."""
+    """The rank and the numbers of the next message. Raises Unexpected, GroupError when the hub lost
+    a rank, OSError.
+    """
     magic, got, rank, at, length = HEADER.unpack(read(peer, HEADER.size))
     if magic != MAGIC:
         raise Unexpected("speaks another protocol")
     if got == LOST and kind != HELLO:
         raise GroupError(rank, f"was lost at step {at}")
     if (got, at, length) != (kind, step, count):
-        raise Unexpected(f"sent {got!r} of step {at} with {length} numbers instead of {kind!r} of step {step} with {count}")
+        raise Unexpected(
+            f"sent {got!r} of step {at} with {length} numbers instead of {kind!r} of step {step} "
+            f"with {count}"
+        )
     numbers = list(struct.unpack(f"!{count}d", read(peer, 8 * count)))
     if not all(map(math.isfinite, numbers)):
         raise Unexpected("sent a number that is not finite")
@@ -87,21 +98,28 @@ def read(peer: socket.socket, size: int) -> bytes:
 
 @dataclass
 class Group:
-    """The connections of one rank: the hub has one to every other rank, the others have one to the hub."""
+    """The connections of one rank: the hub has one to every other rank, the others have one to the
+    hub.
+    """
 
     rank: int
     world: int
     peers: dict[int, socket.socket] = field(default_factory=dict)
 
     def average(self, step: int, mine: Vector) -> Vector:
-        """The mean of what the ranks bring to this step, the same bits on each. Raises GroupError."""
+        """The mean of what the ranks bring to this step, the same bits on each. Raises
+        GroupError.
+        """
         if self.rank != 0:
             self.give(0, GRADIENT, step, mine)
             return self.take(0, MEAN, step, len(mine))
         try:
             total = mine
             for rank in sorted(self.peers):
-                total = [a + b for a, b in zip(total, self.take(rank, GRADIENT, step, len(mine)), strict=True)]
+                total = [
+                    a + b
+                    for a, b in zip(total, self.take(rank, GRADIENT, step, len(mine)), strict=True)
+                ]
             mean = [number / self.world for number in total]
             for rank in sorted(self.peers):
                 self.give(rank, MEAN, step, mean)
@@ -123,7 +141,9 @@ class Group:
             raise self._lost(rank, step, error) from error
 
     def _lost(self, rank: int, step: int, error: Exception) -> GroupError:
-        """What to make of a connection that broke; a last word of the hub about another rank may still lie in it."""
+        """What to make of a connection that broke; a last word of the hub about another rank may
+        still lie in it.
+        """
         if isinstance(error, ConnectionError) and self.rank != 0:
             try:
                 receive(self.peers[rank], LOST, step, 0)
@@ -131,7 +151,11 @@ class Group:
                 return told
             except (OSError, Unexpected):
                 pass
-        why = f"was silent for {STEP_SECONDS:.0f} s" if isinstance(error, TimeoutError) else f"was lost ({error})"
+        why = (
+            f"was silent for {STEP_SECONDS:.0f} s"
+            if isinstance(error, TimeoutError)
+            else f"was lost ({error})"
+        )
         return GroupError(rank, f"{why} at step {step}")
 
     def _tell(self, lost: int, step: int) -> None:
@@ -153,11 +177,17 @@ def form(rank: int, world: int, address: tuple[str, int], terms: Vector) -> Grou
     if world == 1:
         return Group(0, 1)
     deadline = time.monotonic() + JOIN_SECONDS
-    return gather(world, address, terms, deadline) if rank == 0 else join(rank, world, address, terms, deadline)
+    return (
+        gather(world, address, terms, deadline)
+        if rank == 0
+        else join(rank, world, address, terms, deadline)
+    )
 
 
 def gather(world: int, address: tuple[str, int], terms: Vector, deadline: float) -> Group:
-    """The hub's side: wait for everybody, then welcome all at once. Strangers are sent away, a rank that comes again replaces itself."""
+    """The hub's side: wait for everybody, then welcome all at once. Strangers are sent away, a rank
+    that comes again replaces itself.
+    """
     group = Group(0, world)
     host = address[0] if address[0] in ("127.0.0.1", "localhost") else ""
     with socket.create_server((host, address[1]), backlog=world) as door:
@@ -178,7 +208,9 @@ def gather(world: int, address: tuple[str, int], terms: Vector, deadline: float)
                 peer.close()
                 continue
             if theirs != terms:
-                raise GroupError(rank, f"was started with other arguments: {theirs} instead of {terms}")
+                raise GroupError(
+                    rank, f"was started with other arguments: {theirs} instead of {terms}"
+                )
             if rank in group.peers:
                 group.peers[rank].close()
             group.peers[rank] = settle(peer)
@@ -199,7 +231,13 @@ def join(rank: int, world: int, address: tuple[str, int], terms: Vector, deadlin
             return Group(rank, world, {0: settle(hub)})
         except (OSError, Unexpected) as error:
             if left <= pause:
-                raise GroupError(0, f"could not be joined at {address[0]}:{address[1]} within {JOIN_SECONDS:.0f} s: {error}") from error
+                raise GroupError(
+                    0,
+                    (
+                        f"could not be joined at {address[0]}:{address[1]} within "
+                        f"{JOIN_SECONDS:.0f} s: {error}"
+                    ),
+                ) from error
         time.sleep(pause)
         pause = min(2 * pause, 2.0)
 
@@ -214,7 +252,9 @@ def settle(peer: socket.socket) -> socket.socket:
 
 
 def make_data(rank: int, seed: int) -> list[tuple[Vector, float]]:
-    """This rank's samples: points and on which side of one hidden plane they lie, one in twenty wrongly."""
+    """This rank's samples: points and on which side of one hidden plane they lie, one in twenty
+    wrongly.
+    """
     hidden = random.Random(f"plane {seed}")
     plane = [hidden.gauss(0, 1) for _ in range(FEATURES)]
     mine = random.Random(f"data {seed} {rank}")
@@ -248,11 +288,15 @@ def train(group: Group, options: argparse.Namespace) -> Vector:
     weights = [0.0] * FEATURES
     for step in range(1, options.steps + 1):
         if step == options.fail_at_step and group.rank == options.fail_rank:
-            print(f"rank {group.rank} fails at step {step}, as --fail-at-step asks", file=sys.stderr)
+            print(
+                f"rank {group.rank} fails at step {step}, as --fail-at-step asks", file=sys.stderr
+            )
             sys.exit(3)
         time.sleep(options.slow)
         *slope, loss = group.average(step, gradient(weights, samples))
-        weights = [weight - options.lr * number for weight, number in zip(weights, slope, strict=True)]
+        weights = [
+            weight - options.lr * number for weight, number in zip(weights, slope, strict=True)
+        ]
         print(f"step {step} loss {loss:.4f} rank {group.rank}")
     return weights
 
@@ -261,16 +305,33 @@ def train(group: Group, options: argparse.Namespace) -> Vector:
 
 
 def read_options(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Data-parallel logistic regression over TCP, with the standard library alone.")
-    parser.add_argument("--steps", "--epochs", type=int, default=50, help="steps to train; each passes over all of the data")
+    parser = argparse.ArgumentParser(
+        description="Data-parallel logistic regression over TCP, with the standard library alone."
+    )
+    parser.add_argument(
+        "--steps",
+        "--epochs",
+        type=int,
+        default=50,
+        help="steps to train; each passes over all of the data",
+    )
     parser.add_argument("--lr", type=float, default=1.0, help="learning rate")
     parser.add_argument("--seed", type=int, default=1, help="seed of the data")
-    parser.add_argument("--slow", type=float, default=0.0, metavar="SECONDS", help="pause before each step")
-    parser.add_argument("--fail-at-step", type=int, metavar="N", help="exit with code 3 at this step")
-    parser.add_argument("--fail-rank", type=int, default=0, metavar="R", help="the rank that --fail-at-step means")
+    parser.add_argument(
+        "--slow", type=float, default=0.0, metavar="SECONDS", help="pause before each step"
+    )
+    parser.add_argument(
+        "--fail-at-step", type=int, metavar="N", help="exit with code 3 at this step"
+    )
+    parser.add_argument(
+        "--fail-rank", type=int, default=0, metavar="R", help="the rank that --fail-at-step means"
+    )
     options = parser.parse_args(arguments)
     if options.steps < 1 or not 0 < options.lr < math.inf or not 0 <= options.slow < STEP_SECONDS:
-        parser.error(f"--steps must be at least 1, --lr above 0, and --slow from 0 to below {STEP_SECONDS:.0f} seconds")
+        parser.error(
+            "--steps must be at least 1, --lr above 0, and --slow from 0 to below "
+            f"{STEP_SECONDS:.0f} seconds"
+        )
     return options
 
 

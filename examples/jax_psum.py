@@ -1,7 +1,9 @@
-"""Data-parallel training with JAX over several processes: each step averages the gradients of all of them with `psum`.
+"""Data-parallel training with JAX over several processes: each step averages the gradients of all
+of them with `psum`.
 
-Uses only COORDINATOR_ADDRESS, COORDINATOR_PORT, NUM_PROCESSES and PROCESS_ID, as the training operator sets them; without them this is
-one process alone. Exit codes: 0 trained, 1 JAX is missing or the group broke, 2 wrong arguments or variables.
+Uses only COORDINATOR_ADDRESS, COORDINATOR_PORT, NUM_PROCESSES and PROCESS_ID, as the training
+operator sets them; without them this is one process alone. Exit codes: 0 trained, 1 JAX is missing
+or the group broke, 2 wrong arguments or variables.
 """
 
 import argparse
@@ -17,7 +19,10 @@ try:
     import numpy as np
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 except ModuleNotFoundError as missing:
-    print(f"{missing.name} is missing: pip install jax, then run this with the Python that has it", file=sys.stderr)
+    print(
+        f"{missing.name} is missing: pip install jax, then run this with the Python that has it",
+        file=sys.stderr,
+    )
     sys.exit(1)
 
 FEATURES, SAMPLES = 8, 256
@@ -36,7 +41,10 @@ def number_from(variable: str, default: str) -> int:
 def join(rank: int, world: int, timeout: int) -> None:
     """Become one process of the group. Without GPUs the processes talk through gloo."""
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    address, port = os.environ.get("COORDINATOR_ADDRESS", "127.0.0.1"), number_from("COORDINATOR_PORT", "0")
+    address, port = (
+        os.environ.get("COORDINATOR_ADDRESS", "127.0.0.1"),
+        number_from("COORDINATOR_PORT", "0"),
+    )
     jax.distributed.initialize(f"{address}:{port}", world, rank, initialization_timeout=timeout)
 
 
@@ -49,9 +57,13 @@ def train(options: argparse.Namespace, rank: int, world: int) -> None:
         return jax.make_array_from_process_local_data(mine, local)
 
     def over_all(function: Any, inputs: int) -> Any:
-        """The function on each device, with the first argument the same on all and the last ones spread over them."""
+        """The function on each device, with the first argument the same on all and the last ones
+        spread over them.
+        """
         specs = (everyones,) * (inputs - 2) + (PartitionSpec(RANKS),) * min(inputs, 2)
-        return jax.jit(jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=everyones, check_vma=False))
+        return jax.jit(
+            jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=everyones, check_vma=False)
+        )
 
     devices = jax.local_device_count()
     numbers = np.full(devices, (rank + 1.0) / devices, np.float32)
@@ -87,8 +99,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--lr", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--slow", type=float, default=0.0, metavar="SECONDS", help="pause before each step")
-    parser.add_argument("--timeout", type=int, default=120, help="seconds that the processes wait for each other")
+    parser.add_argument(
+        "--slow", type=float, default=0.0, metavar="SECONDS", help="pause before each step"
+    )
+    parser.add_argument(
+        "--timeout", type=int, default=120, help="seconds that the processes wait for each other"
+    )
     options = parser.parse_args()
     rank, world = number_from("PROCESS_ID", "0"), number_from("NUM_PROCESSES", "1")
     try:

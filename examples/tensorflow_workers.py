@@ -1,8 +1,10 @@
-"""Data-parallel training with TensorFlow: MultiWorkerMirroredStrategy averages the gradients of all workers at each step.
+"""Data-parallel training with TensorFlow: MultiWorkerMirroredStrategy averages the gradients of all
+workers at each step.
 
-Uses only TF_CONFIG, as the training operator sets it; without it this is one worker alone. A chief trains as the first worker; a
-parameter server, which this way of training has no use for, waits until it is ended. Every rank has data of its own. Exit codes:
-0 trained, 1 TensorFlow is missing or the group broke, 2 wrong arguments or variables.
+Uses only TF_CONFIG, as the training operator sets it; without it this is one worker alone. A chief
+trains as the first worker; a parameter server, which this way of training has no use for, waits
+until it is ended. Every rank has data of its own. Exit codes: 0 trained, 1 TensorFlow is missing or
+the group broke, 2 wrong arguments or variables.
 """
 
 import argparse
@@ -19,7 +21,13 @@ try:
     import numpy as np
     import tensorflow as tf
 except ModuleNotFoundError as missing:
-    print(f"{missing.name} is missing: pip install tensorflow-cpu, then run this with the Python that has it", file=sys.stderr)
+    print(
+        (
+            f"{missing.name} is missing: pip install tensorflow-cpu, then run this with the "
+            "Python that has it"
+        ),
+        file=sys.stderr,
+    )
     sys.exit(1)
 
 FEATURES, SAMPLES = 8, 256
@@ -28,14 +36,28 @@ TRAINERS = ("chief", "master", "worker")
 
 
 def read_config() -> dict[str, Any]:
-    """TF_CONFIG without the roles that do not train, for TensorFlow takes those for members of the group. Ends at nonsense."""
+    """TF_CONFIG without the roles that do not train, for TensorFlow takes those for members of the
+    group. Ends at nonsense.
+    """
     try:
         config = json.loads(os.environ.get("TF_CONFIG", "{}"))
-        cluster, task = config.get("cluster", {}), config.get("task", {"type": "worker", "index": 0})
+        cluster, task = (
+            config.get("cluster", {}),
+            config.get("task", {"type": "worker", "index": 0}),
+        )
         trainers = {role: cluster[role] for role in TRAINERS if cluster.get(role)}
-        return {"cluster": trainers, "task": {"type": str(task["type"]), "index": int(task["index"])}}
+        return {
+            "cluster": trainers,
+            "task": {"type": str(task["type"]), "index": int(task["index"])},
+        }
     except (ValueError, KeyError, TypeError, AttributeError):
-        print("TF_CONFIG is not what TensorFlow understands: it must be JSON with a cluster and a task", file=sys.stderr)
+        print(
+            (
+                "TF_CONFIG is not what TensorFlow understands: it must be JSON with a cluster "
+                "and a task"
+            ),
+            file=sys.stderr,
+        )
         sys.exit(2)
 
 
@@ -58,7 +80,9 @@ def serve_for_ever() -> None:
 
 
 def train(options: argparse.Namespace, rank: int, world: int) -> None:
-    ring = tf.distribute.experimental.CommunicationOptions(implementation=tf.distribute.experimental.CommunicationImplementation.RING)
+    ring = tf.distribute.experimental.CommunicationOptions(
+        implementation=tf.distribute.experimental.CommunicationImplementation.RING
+    )
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=ring)
     random = np.random.default_rng([options.seed, rank])
     truth = np.random.default_rng(options.seed).normal(size=FEATURES)
@@ -70,7 +94,9 @@ def train(options: argparse.Namespace, rank: int, world: int) -> None:
     @tf.function  # type: ignore[untyped-decorator]
     def total(number: Any) -> Any:
         def on_one() -> Any:
-            return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(number))
+            return tf.distribute.get_replica_context().all_reduce(
+                tf.distribute.ReduceOp.SUM, tf.identity(number)
+            )
 
         return strategy.run(on_one)
 
@@ -79,7 +105,11 @@ def train(options: argparse.Namespace, rank: int, world: int) -> None:
         def on_one() -> Any:
             with tf.GradientTape() as tape:
                 logits = tf.linalg.matvec(tf.constant(inputs), weights)
-                loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.constant(targets), logits=logits))
+                loss = tf.reduce_mean(
+                    tf.nn.sigmoid_cross_entropy_with_logits(
+                        labels=tf.constant(targets), logits=logits
+                    )
+                )
             group = tf.distribute.get_replica_context()
             gradient = group.all_reduce(tf.distribute.ReduceOp.MEAN, tape.gradient(loss, weights))
             weights.assign_sub(options.lr * gradient)
@@ -100,7 +130,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--lr", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--slow", type=float, default=0.0, metavar="SECONDS", help="pause before each step")
+    parser.add_argument(
+        "--slow", type=float, default=0.0, metavar="SECONDS", help="pause before each step"
+    )
     options = parser.parse_args()
     config = read_config()
     if config["task"]["type"] not in TRAINERS:

@@ -1,7 +1,9 @@
-"""Distributed gradient boosting with XGBoost: rank 0 keeps the tracker, and all ranks build the same trees from data of their own.
+"""Distributed gradient boosting with XGBoost: rank 0 keeps the tracker, and all ranks build the
+same trees from data of their own.
 
-Uses only MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, as the training operator sets them; without them it trains alone. Exit codes:
-0 trained, 1 XGBoost is missing or the group broke, 2 wrong arguments or variables.
+Uses only MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, as the training operator sets them; without
+them it trains alone. Exit codes: 0 trained, 1 XGBoost is missing or the group broke, 2 wrong
+arguments or variables.
 """
 
 import argparse
@@ -18,7 +20,13 @@ try:
     from xgboost import collective
     from xgboost.tracker import RabitTracker
 except ModuleNotFoundError as missing:
-    print(f"{missing.name} is missing: pip install xgboost-cpu numpy, then run this with the Python that has it", file=sys.stderr)
+    print(
+        (
+            f"{missing.name} is missing: pip install xgboost-cpu numpy, then run this with the "
+            "Python that has it"
+        ),
+        file=sys.stderr,
+    )
     sys.exit(1)
 
 FEATURES, SAMPLES = 8, 512
@@ -39,7 +47,13 @@ def join(stack: ExitStack, rank: int, world: int, timeout: int) -> None:
     """Be one rank of the group until the stack is left; rank 0 keeps the tracker for all."""
     host, port = os.environ.get("MASTER_ADDR", "127.0.0.1"), number_from("MASTER_PORT", "0")
     if rank == 0:
-        tracker = RabitTracker(host_ip=socket.gethostbyname(host), port=port, n_workers=world, sortby="task", timeout=timeout)
+        tracker = RabitTracker(
+            host_ip=socket.gethostbyname(host),
+            port=port,
+            n_workers=world,
+            sortby="task",
+            timeout=timeout,
+        )
         tracker.start()
         stack.callback(tracker.wait_for, timeout)
     arguments: dict[str, Any] = {
@@ -64,11 +78,27 @@ def train(options: argparse.Namespace, rank: int, world: int) -> None:
 
     class Tell(xgboost.callback.TrainingCallback):
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-            print(f"step {epoch + 1} loss {evals_log['train']['logloss'][-1]:.6f} rank {rank}", flush=True)
+            print(
+                f"step {epoch + 1} loss {evals_log['train']['logloss'][-1]:.6f} rank {rank}",
+                flush=True,
+            )
             return False
 
-    settings = {"objective": "binary:logistic", "eval_metric": "logloss", "tree_method": "hist", "max_depth": 3, "nthread": 1}
-    model = xgboost.train(settings, data, options.steps, evals=[(data, "train")], callbacks=[Tell()], verbose_eval=False)
+    settings = {
+        "objective": "binary:logistic",
+        "eval_metric": "logloss",
+        "tree_method": "hist",
+        "max_depth": 3,
+        "nthread": 1,
+    }
+    model = xgboost.train(
+        settings,
+        data,
+        options.steps,
+        evals=[(data, "train")],
+        callbacks=[Tell()],
+        verbose_eval=False,
+    )
     digest = hashlib.sha256("".join(model.get_dump()).encode()).hexdigest()[:16]
     print(f"digest {digest} rank {rank}", flush=True)
 
@@ -77,7 +107,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--steps", type=int, default=10, help="rounds of boosting")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--timeout", type=int, default=120, help="seconds that the ranks wait for each other")
+    parser.add_argument(
+        "--timeout", type=int, default=120, help="seconds that the ranks wait for each other"
+    )
     options = parser.parse_args()
     rank, world = number_from("RANK", "0"), number_from("WORLD_SIZE", "1")
     try:

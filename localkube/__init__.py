@@ -1,9 +1,13 @@
-"""localkube: an embedded one-machine cluster that speaks the Kubernetes API and runs pods as local processes.
+"""localkube: an embedded one-machine cluster that speaks the Kubernetes API and runs pods as local
+processes.
 
-Knows nothing of the console: no Django, no import of our other packages; they reach it over HTTP like any other cluster.
+Knows nothing of the console: no Django, no import of our other packages; they reach it over HTTP
+like any other cluster.
 """
 
 VERSION = "0.1.0"
 
 KUBERNETES = f"v1.33.0+localkube-{VERSION}"
-"""What clients are told: the Kubernetes release whose API is spoken here. kubectl warns when it differs by more than one."""
+"""What clients are told: the Kubernetes release whose API is spoken here. kubectl warns when it
+differs by more than one.
+"""

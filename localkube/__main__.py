@@ -1,4 +1,6 @@
-"""`python -m localkube`: reads the command line, refuses nonsense, and runs the cluster until it is told to stop."""
+"""`python -m localkube`: reads the command line, refuses nonsense, and runs the cluster until it is
+told to stop.
+"""
 
 import argparse
 import asyncio
@@ -18,9 +20,15 @@ MAX_GPUS = 1024
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the cluster. The exit status is 0 after a clean stop and 2 when it could not start, with the reason on stderr."""
+    """Run the cluster. The exit status is 0 after a clean stop and 2 when it could not start, with
+    the reason on stderr.
+    """
     _open_standard_streams()
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        level=logging.INFO,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
     options = read_options(arguments)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -32,24 +40,63 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_standard_streams() -> None:
-    """Put the null device where a standard stream was closed: else a socket gets its number, and what is printed goes there."""
+    """Put the null device where a standard stream was closed: else a socket gets its number, and
+    what is printed goes there.
+    """
     while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(handle, True)
     os.close(handle)
 
 
 def read_options(arguments: Sequence[str] | None = None) -> Options:
-    """The options of a command line; exits with usage and reason on stderr for those that make no sense."""
+    """The options of a command line; exits with usage and reason on stderr for those that make no
+    sense.
+    """
     parser = argparse.ArgumentParser(
         prog="localkube",
-        description="An embedded one-machine cluster that speaks the Kubernetes API and runs pods as processes of this user.",
+        description=(
+            "An embedded one-machine cluster that speaks the Kubernetes API and runs pods as "
+            "processes of this user."
+        ),
     )
-    parser.add_argument("--data", metavar="DIR", type=Path, required=True, help="where the cluster lives (made with mode 700)")
-    parser.add_argument("--port", type=_whole(0, 65535), default=6443, help="HTTPS port on 127.0.0.1; 0 picks a free one (default 6443)")
-    parser.add_argument("--gpus", metavar="N", type=_whole(0, MAX_GPUS), help="virtual GPUs of 16 GiB (default: the real ones, else 4)")
-    parser.add_argument("--cpus", metavar="N", type=_cores, help="processors to offer (default: all of this machine)")
-    parser.add_argument("--memory", metavar="Q", type=_bytes, help="memory to offer, as 16Gi (default: all of this machine)")
-    parser.add_argument("--max-pods", metavar="N", type=_whole(1, 10_000), default=250, help="pods at once (default 250)")
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        type=Path,
+        required=True,
+        help="where the cluster lives (made with mode 700)",
+    )
+    parser.add_argument(
+        "--port",
+        type=_whole(0, 65535),
+        default=6443,
+        help="HTTPS port on 127.0.0.1; 0 picks a free one (default 6443)",
+    )
+    parser.add_argument(
+        "--gpus",
+        metavar="N",
+        type=_whole(0, MAX_GPUS),
+        help="virtual GPUs of 16 GiB (default: the real ones, else 4)",
+    )
+    parser.add_argument(
+        "--cpus",
+        metavar="N",
+        type=_cores,
+        help="processors to offer (default: all of this machine)",
+    )
+    parser.add_argument(
+        "--memory",
+        metavar="Q",
+        type=_bytes,
+        help="memory to offer, as 16Gi (default: all of this machine)",
+    )
+    parser.add_argument(
+        "--max-pods",
+        metavar="N",
+        type=_whole(1, 10_000),
+        default=250,
+        help="pods at once (default 250)",
+    )
     parser.add_argument(
         "--allow-host-path",
         metavar="DIR",
@@ -58,8 +105,17 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
         default=[],
         help="pods may use hostPath volumes below DIR; may be repeated",
     )
-    parser.add_argument("--keep-pods", action="store_true", help="leave pods running when the server stops; the next start adopts them")
-    parser.add_argument("--die-with", metavar="PID", type=_whole(1, 2**22), help="stop, with every pod, when process PID ends (for tests)")
+    parser.add_argument(
+        "--keep-pods",
+        action="store_true",
+        help="leave pods running when the server stops; the next start adopts them",
+    )
+    parser.add_argument(
+        "--die-with",
+        metavar="PID",
+        type=_whole(1, 2**22),
+        help="stop, with every pod, when process PID ends (for tests)",
+    )
     parser.add_argument("--version", action="version", version=f"localkube {VERSION}")
     given = parser.parse_args(arguments)
     return Options(
@@ -84,14 +140,18 @@ class _whole:  # noqa: N801 - reads as a function in the table above
     def __call__(self, text: str) -> int:
         number = int(text) if text.isascii() and text.isdigit() else -1
         if not self.least <= number <= self.most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {self.least} to {self.most}")
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a whole number from {self.least} to {self.most}"
+            )
         return number
 
 
 def _cores(text: str) -> float:
     cores = float(_quantity(text, "processors, as 4 or 500m"))
     if not 0 < cores <= 4096:
-        raise argparse.ArgumentTypeError(f"{text!r} processors make no sense: give between 1m and 4096")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} processors make no sense: give between 1m and 4096"
+        )
     return cores
 
 

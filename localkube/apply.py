@@ -1,4 +1,5 @@
-"""Who owns which field: `managedFields` as a real server keeps it, and server-side apply, which works by it. Pure functions.
+"""Who owns which field: `managedFields` as a real server keeps it, and server-side apply, which
+works by it. Pure functions.
 
 The rules are those of apimachinery `managedfields` and structured-merge-diff `merge/update.go`.
 """
@@ -13,19 +14,42 @@ import msgspec
 
 from localkube import clock, errors
 from localkube.errors import ApiError
-from localkube.fieldsets import Fields, applied, compare, difference, elements, intersection, is_member, is_valid, paths, union
+from localkube.fieldsets import (
+    Fields,
+    applied,
+    compare,
+    difference,
+    elements,
+    intersection,
+    is_member,
+    is_valid,
+    paths,
+    union,
+)
 from localkube.metadata import Object, annotations_of
 from localkube.shapes import JsonSchema, Shape, shape_of, zero
 
 MAX_UPDATERS = 10
-"""Entries of the operation Update that an object keeps; older ones are merged (apiserver `DefaultMaxUpdateManagers`)."""
+"""Entries of the operation Update that an object keeps; older ones are merged (apiserver
+`DefaultMaxUpdateManagers`).
+"""
 
 ANCIENT = "ancient-changes"
 BEFORE_FIRST_APPLY = "before-first-apply"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 _UNTRACKED_METADATA = frozenset(
-    ("name", "namespace", "uid", "selfLink", "resourceVersion", "generation", "creationTimestamp", "clusterName", "managedFields")
+    (
+        "name",
+        "namespace",
+        "uid",
+        "selfLink",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "clusterName",
+        "managedFields",
+    )
 )
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion")
 """Untracked metadata that an applied configuration may carry: the precondition and the place."""
@@ -45,7 +69,12 @@ class Entry:
     @property
     def identity(self) -> tuple[str, str, str, str]:
         """Who this is: an applier keeps its entry when it changes to another API version."""
-        return (self.manager, self.operation, "" if self.operation == "Apply" else self.api_version, self.subresource)
+        return (
+            self.manager,
+            self.operation,
+            "" if self.operation == "Apply" else self.api_version,
+            self.subresource,
+        )
 
     @property
     def title(self) -> str:
@@ -56,7 +85,11 @@ class Entry:
         return f"{text} using {self.api_version}" if self.operation == "Update" else text
 
     def encode(self) -> Object:
-        obj: Object = {"manager": self.manager, "operation": self.operation, "apiVersion": self.api_version}
+        obj: Object = {
+            "manager": self.manager,
+            "operation": self.operation,
+            "apiVersion": self.api_version,
+        }
         if self.time:
             obj["time"] = self.time
         obj |= {"fieldsType": "FieldsV1", "fieldsV1": self.fields or {}}
@@ -65,12 +98,22 @@ class Entry:
         return obj
 
 
-def track(old: Object | None, new: Object, *, manager: str, subresource: str = "", api_version: str, schema: JsonSchema | None) -> None:
-    """Set `new.metadata.managedFields` to what it is after `manager` wrote `new` over `old` (None: created it).
+def track(
+    old: Object | None,
+    new: Object,
+    *,
+    manager: str,
+    subresource: str = "",
+    api_version: str,
+    schema: JsonSchema | None,
+) -> None:
+    """Set `new.metadata.managedFields` to what it is after `manager` wrote `new` over `old` (None:
+    created it).
 
-    What changed becomes the manager's and nobody else's; what went is nobody's. Entries that the client sent along replace the
-    stored ones, unless it wrote a subresource or they make no sense; a single empty entry forgets all. An object that nobody is
-    known to own stays so until something is applied to it. `new` must be complete, its defaults included.
+    What changed becomes the manager's and nobody else's; what went is nobody's. Entries that the
+    client sent along replace the stored ones, unless it wrote a subresource or they make no sense;
+    a single empty entry forgets all. An object that nobody is known to own stays so until something
+    is applied to it. `new` must be complete, its defaults included.
     """
     entries = _entries_to_start_from(old, new, subresource)
     if not entries and old is not None:
@@ -81,7 +124,11 @@ def track(old: Object | None, new: Object, *, manager: str, subresource: str = "
     after = _tracked(new, subresource, blank)
     changed, removed = compare(before, after, shape_of(schema))
     gone = union(changed, removed)
-    entries = [replace(entry, fields=difference(entry.fields, gone)) for entry in entries] if gone else entries
+    entries = (
+        [replace(entry, fields=difference(entry.fields, gone)) for entry in entries]
+        if gone
+        else entries
+    )
     if changed:
         mine = Entry(manager, "Update", api_version, subresource, clock.stamp(), changed)
         earlier = next((entry for entry in entries if entry.identity == mine.identity), None)
@@ -100,12 +147,14 @@ def apply(
     api_version: str,
     schema: JsonSchema | None,
 ) -> Object:
-    """Server-side apply: a new object, with its managedFields, in which `manager` has what `config` says.
+    """Server-side apply: a new object, with its managedFields, in which `manager` has what `config`
+    says.
 
-    Fields that only this manager applied before and `config` no longer has are removed. Without anything to change the result
-    equals `live`. `live` and `config` stay as they are and share nothing with the result. Raises ApiError 400 for a configuration
-    with managedFields or list items that cannot be told apart, 409 when others own what would change and `force` is not set, and
-    422 without a manager.
+    Fields that only this manager applied before and `config` no longer has are removed. Without
+    anything to change the result equals `live`. `live` and `config` stay as they are and share
+    nothing with the result. Raises ApiError 400 for a configuration with managedFields or list
+    items that cannot be told apart, 409 when others own what would change and `force` is not set,
+    and 422 without a manager.
     """
     _check(config, manager)
     blank, shape = zero(config), shape_of(schema)
@@ -122,14 +171,21 @@ def apply(
     owned = union(mine.fields, {"f:metadata": {}})
     for entry in others:
         owned = union(owned, entry.fields)
-    result = _pruned(_merged(have, wanted, shape), earlier.fields if earlier else None, owned, shape)
+    result = _pruned(
+        _merged(have, wanted, shape), earlier.fields if earlier else None, owned, shape
+    )
     changed, removed = compare(_filled(blank, have), _filled(blank, result), shape)
     conflicts = [replace(entry, fields=intersection(entry.fields, changed)) for entry in others]
     if not force:
         _refuse([entry for entry in conflicts if entry.fields is not None], manager, live, shape)
     gone = union(changed, removed)
     others = [replace(entry, fields=difference(entry.fields, gone)) for entry in others]
-    if earlier and not gone and earlier.fields == mine.fields and earlier.api_version == api_version:
+    if (
+        earlier
+        and not gone
+        and earlier.fields == mine.fields
+        and earlier.api_version == api_version
+    ):
         mine = earlier
     obj = _assemble(live, config, result, manager, subresource)
     _write_entries(obj, _capped([entry for entry in (*others, mine) if entry.fields is not None]))
@@ -151,13 +207,17 @@ def _check(config: Object, manager: str) -> None:
 
 
 def _tracked(obj: Object, subresource: str, blank: Object) -> Object:
-    """The part of an object whose ownership is kept for writes of this subresource, filled up with what Go always writes."""
+    """The part of an object whose ownership is kept for writes of this subresource, filled up with
+    what Go always writes.
+    """
     if subresource == "status":
         status = {"status": obj["status"]} if "status" in obj else {}
         return _filled({key: blank[key] for key in blank if key == "status"}, status)
     part = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "status")}
     metadata = obj.get("metadata") or {}
-    part["metadata"] = {key: value for key, value in metadata.items() if key not in _UNTRACKED_METADATA}
+    part["metadata"] = {
+        key: value for key, value in metadata.items() if key not in _UNTRACKED_METADATA
+    }
     return _filled({key: value for key, value in blank.items() if key != "status"}, part)
 
 
@@ -207,12 +267,23 @@ def _decode(encoded: Any, *, trusted: bool = True) -> list[Entry]:
 def _is_entry(item: Any) -> bool:
     if not isinstance(item, dict) or not is_valid(item.get("fieldsV1") or {}):
         return False
-    texts = [item.get("manager")] + [item.get(key) or "" for key in ("apiVersion", "subresource", "time")]
-    return item.get("operation") in ("Apply", "Update") and item.get("fieldsType") == "FieldsV1" and all(isinstance(t, str) for t in texts)
+    texts = [item.get("manager")] + [
+        item.get(key) or "" for key in ("apiVersion", "subresource", "time")
+    ]
+    return (
+        item.get("operation") in ("Apply", "Update")
+        and item.get("fieldsType") == "FieldsV1"
+        and all(isinstance(t, str) for t in texts)
+    )
 
 
 def _write_entries(obj: Object, entries: Iterable[Entry]) -> None:
-    encoded = [entry.encode() for entry in sorted(entries, key=lambda e: (e.operation, e.time, e.manager, e.api_version, e.subresource))]
+    encoded = [
+        entry.encode()
+        for entry in sorted(
+            entries, key=lambda e: (e.operation, e.time, e.manager, e.api_version, e.subresource)
+        )
+    ]
     if encoded:
         obj["metadata"]["managedFields"] = encoded
     else:
@@ -221,7 +292,10 @@ def _write_entries(obj: Object, entries: Iterable[Entry]) -> None:
 
 def _capped(entries: list[Entry]) -> list[Entry]:
     """At most MAX_UPDATERS updaters: the oldest become one entry per API version."""
-    updaters = sorted((entry for entry in entries if entry.operation == "Update"), key=operator.attrgetter("time", "identity"))
+    updaters = sorted(
+        (entry for entry in entries if entry.operation == "Update"),
+        key=operator.attrgetter("time", "identity"),
+    )
     excess = len(updaters) - MAX_UPDATERS
     if excess <= 0:
         return entries
@@ -237,13 +311,17 @@ def _capped(entries: list[Entry]) -> list[Entry]:
             continue
         del kept[entry.identity]
         kept.pop(into.identity, None)
-        first[entry.api_version] = kept[bucket.identity] = replace(bucket, fields=union(into.fields, entry.fields))
+        first[entry.api_version] = kept[bucket.identity] = replace(
+            bucket, fields=union(into.fields, entry.fields)
+        )
         excess -= 1
     return list(kept.values())
 
 
 def _before_first_apply(live: Object, api_version: str, blank: Object, shape: Shape) -> Entry:
-    """The owner of all that an object without entries has when something is applied to it for the first time."""
+    """The owner of all that an object without entries has when something is applied to it for the
+    first time.
+    """
     changed, _ = compare(_filled(blank, {"metadata": {}}), _tracked(live, "", blank), shape)
     return Entry(BEFORE_FIRST_APPLY, "Update", api_version, "", clock.stamp(), changed)
 
@@ -271,7 +349,9 @@ def _merged(live: Any, config: Any, shape: Shape) -> Any:
 
 
 def _merged_items(live: dict[str, Any], config: dict[str, Any], shape: Shape) -> list[Any]:
-    """Live items of others stay ahead of what followed them; the applied items come in their own order."""
+    """Live items of others stay ahead of what followed them; the applied items come in their own
+    order.
+    """
     merged: list[Any] = []
     waiting, applying = deque(live), deque(config)
     shared = deque(step for step in config if step in live)
@@ -290,7 +370,9 @@ def _merged_items(live: dict[str, Any], config: dict[str, Any], shape: Shape) ->
 
 
 def _pruned(value: Any, last: Fields | None, owned: Fields | None, shape: Shape) -> Any:
-    """`value` without what the manager applied last time and nobody owns now; a field of a record counts with what is below it."""
+    """`value` without what the manager applied last time and nobody owns now; a field of a record
+    counts with what is below it.
+    """
     if not last or shape.atomic:
         return value
     if isinstance(value, dict):
@@ -298,7 +380,11 @@ def _pruned(value: Any, last: Fields | None, owned: Fields | None, shape: Shape)
         for key, child in value.items():
             before, now = last.get("f:" + key), (owned or {}).get("f:" + key)
             entry = shape.is_entry(key)
-            if before is None or (entry and not is_member(before)) or (now is not None and (not entry or is_member(now))):
+            if (
+                before is None
+                or (entry and not is_member(before))
+                or (now is not None and (not entry or is_member(now)))
+            ):
                 kept[key] = _pruned(child, before, now, shape.under(key))
         return kept
     found = elements(value, shape) if isinstance(value, list) else None
@@ -312,14 +398,28 @@ def _pruned(value: Any, last: Fields | None, owned: Fields | None, shape: Shape)
     return items
 
 
-def _assemble(live: Object | None, config: Object, result: Object, manager: str, subresource: str) -> Object:
-    """The whole object: what is not tracked comes from `live`, kind and place from `config`. Shares nothing with either."""
+def _assemble(
+    live: Object | None, config: Object, result: Object, manager: str, subresource: str
+) -> Object:
+    """The whole object: what is not tracked comes from `live`, kind and place from `config`. Shares
+    nothing with either.
+    """
     base, place = live or {}, config.get("metadata") or {}
     is_status = subresource == "status"
     obj: Object = {"apiVersion": config.get("apiVersion"), "kind": config.get("kind")}
-    obj |= {key: value for key, value in base.items() if (key == "status") is not is_status and (is_status or key == "status")} | result
-    metadata = {key: value for key, value in (base.get("metadata") or {}).items() if is_status or key in _UNTRACKED_METADATA}
-    metadata |= {key: place[key] for key in _IDENTITY if place.get(key) is not None} | result.get("metadata", {})
+    obj |= {
+        key: value
+        for key, value in base.items()
+        if (key == "status") is not is_status and (is_status or key == "status")
+    } | result
+    metadata = {
+        key: value
+        for key, value in (base.get("metadata") or {}).items()
+        if is_status or key in _UNTRACKED_METADATA
+    }
+    metadata |= {key: place[key] for key in _IDENTITY if place.get(key) is not None} | result.get(
+        "metadata", {}
+    )
     if manager == "kubectl" and LAST_APPLIED in (metadata.get("annotations") or {}):
         note = msgspec.json.encode(config, order="sorted").decode() + "\n"
         metadata["annotations"] = metadata["annotations"] | {LAST_APPLIED: note}
@@ -331,14 +431,25 @@ def _assemble(live: Object | None, config: Object, result: Object, manager: str,
 
 
 def _refuse(conflicts: Sequence[Entry], manager: str, live: Object | None, shape: Shape) -> None:
-    """Raise ApiError 409 when there are conflicts, worded as recorded in `errors/409-apply-conflict`."""
+    """Raise ApiError 409 when there are conflicts, worded as recorded in
+    `errors/409-apply-conflict`.
+    """
     if manager == "kubectl" and live and conflicts:
         allowed = _last_applied(live, shape)
-        conflicts = [replace(entry, fields=difference(entry.fields, allowed)) for entry in conflicts]
-    found = [(entry, path) for entry in sorted(conflicts, key=lambda entry: entry.identity) for path in paths(entry.fields)]
+        conflicts = [
+            replace(entry, fields=difference(entry.fields, allowed)) for entry in conflicts
+        ]
+    found = [
+        (entry, path)
+        for entry in sorted(conflicts, key=lambda entry: entry.identity)
+        for path in paths(entry.fields)
+    ]
     if not found:
         return
-    causes = [{"reason": "FieldManagerConflict", "message": f"conflict with {entry.title}", "field": path} for entry, path in found]
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {entry.title}", "field": path}
+        for entry, path in found
+    ]
     if len(found) == 1:
         message = f"Apply failed with 1 conflict: conflict with {found[0][0].title}: {found[0][1]}"
     else:
@@ -351,9 +462,13 @@ def _refuse(conflicts: Sequence[Entry], manager: str, live: Object | None, shape
 
 
 def _last_applied(live: Object, shape: Shape) -> Fields | None:
-    """What `kubectl apply` without --server-side applied and nobody changed since: kubectl may take that over without a conflict."""
+    """What `kubectl apply` without --server-side applied and nobody changed since: kubectl may take
+    that over without a conflict.
+    """
     try:
-        last = msgspec.json.decode(annotations_of(live).get(LAST_APPLIED, "{}"), type=dict[str, Any])
+        last = msgspec.json.decode(
+            annotations_of(live).get(LAST_APPLIED, "{}"), type=dict[str, Any]
+        )
         was = _tracked(last, "", {})
     except (msgspec.DecodeError, AttributeError):
         return None

@@ -1,5 +1,7 @@
-"""Room on the data directory's disk, held for the day it is full: given back then, so that the cluster can still say so, end its
-pods and start again. Without it the one thing that a full disk would not take is the news that it is full."""
+"""Room on the data directory's disk, held for the day it is full: given back then, so that the
+cluster can still say so, end its pods and start again. Without it the one thing that a full disk
+would not take is the news that it is full.
+"""
 
 import contextlib
 import os
@@ -8,11 +10,15 @@ from pathlib import Path
 NAME = "ballast"
 MOST_BYTES = 1 << 20
 SHARE = 50
-"""At most one part in so many of the disk, so that giving it back never makes a full disk look like one with room."""
+"""At most one part in so many of the disk, so that giving it back never makes a full disk look like
+one with room.
+"""
 
 
 def size(total: int) -> int:
-    """How much is held of a disk of `total` bytes: some dozen writes of the node's object at least."""
+    """How much is held of a disk of `total` bytes: some dozen writes of the node's object at
+    least.
+    """
     return min(MOST_BYTES, total // SHARE)
 
 

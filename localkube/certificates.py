@@ -1,4 +1,6 @@
-"""Who the server is and who may talk to it: a CA of its own, a server certificate, one bearer token, and the kubeconfig that holds them."""
+"""Who the server is and who may talk to it: a CA of its own, a server certificate, one bearer
+token, and the kubeconfig that holds them.
+"""
 
 import base64
 import ipaddress
@@ -23,7 +25,9 @@ RENEW_BEFORE = timedelta(days=90)
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What clients need to trust the server (`authority`, PEM) and to be trusted by it (`token`), and the server's own TLS context."""
+    """What clients need to trust the server (`authority`, PEM) and to be trusted by it (`token`),
+    and the server's own TLS context.
+    """
 
     authority: bytes
     token: str
@@ -31,7 +35,9 @@ class Identity:
 
 
 def ensure(directory: Path) -> Identity:
-    """The identity kept under `directory`, made at the first start and renewed before it runs out; all files have mode 600."""
+    """The identity kept under `directory`, made at the first start and renewed before it runs out;
+    all files have mode 600.
+    """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     bundle, authority, token = directory / "server.pem", directory / "ca.crt", directory / "token"
     if not (bundle.exists() and authority.exists() and _is_fresh(bundle)):
@@ -50,16 +56,32 @@ def write_kubeconfig(path: Path, identity: Identity, server: str) -> None:
     config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "localkube", "cluster": {"server": server, "certificate-authority-data": authority}}],
+        "clusters": [
+            {
+                "name": "localkube",
+                "cluster": {"server": server, "certificate-authority-data": authority},
+            }
+        ],
         "users": [{"name": "localkube-admin", "user": {"token": identity.token}}],
-        "contexts": [{"name": "localkube", "context": {"cluster": "localkube", "user": "localkube-admin", "namespace": "default"}}],
+        "contexts": [
+            {
+                "name": "localkube",
+                "context": {
+                    "cluster": "localkube",
+                    "user": "localkube-admin",
+                    "namespace": "default",
+                },
+            }
+        ],
         "current-context": "localkube",
     }
     write_private(path, yaml.safe_dump(config, sort_keys=False).encode())
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace a file by one that only its owner may read; never half written, never readable by others in between."""
+    """Replace a file by one that only its owner may read; never half written, never readable by
+    others in between.
+    """
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(content)
@@ -78,35 +100,52 @@ def _is_fresh(bundle: Path) -> bool:
 
 
 def _issue(bundle: Path, authority: Path) -> None:
-    """A new CA and a server certificate signed by it; the CA's key is not kept, since nothing else will ever be signed."""
+    """A new CA and a server certificate signed by it; the CA's key is not kept, since nothing else
+    will ever be signed.
+    """
     now = clock.now()
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localkube-ca")])
     authority_key = ec.generate_private_key(ec.SECP256R1())
     certificate_of_authority = (
         _certificate(issuer, authority_key.public_key(), issuer, now)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
+        .add_extension(
+            x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False
+        )
         .add_extension(_key_usage(signs_certificates=True), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
     key = ec.generate_private_key(ec.SECP256R1())
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
     certificate = (
-        _certificate(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localkube")]), key.public_key(), issuer, now)
+        _certificate(
+            x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localkube")]),
+            key.public_key(),
+            issuer,
+            now,
+        )
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()),
+            critical=False,
+        )
         .add_extension(_key_usage(signs_certificates=False), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
-    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    # The bundle last: who is killed in between finds the old one, which is stale, and issues both again.
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    # The bundle last: who is killed in between finds the old one, which is stale, and issues both
+    # again.
     write_private(authority, certificate_of_authority.public_bytes(serialization.Encoding.PEM))
     write_private(bundle, certificate.public_bytes(serialization.Encoding.PEM) + private)
 
 
-def _certificate(subject: x509.Name, key: ec.EllipticCurvePublicKey, issuer: x509.Name, now: datetime) -> x509.CertificateBuilder:
+def _certificate(
+    subject: x509.Name, key: ec.EllipticCurvePublicKey, issuer: x509.Name, now: datetime
+) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

@@ -1,4 +1,6 @@
-"""The one clock: every time that an object carries comes from here, so a test needs to patch one place only."""
+"""The one clock: every time that an object carries comes from here, so a test needs to patch one
+place only.
+"""
 
 from datetime import UTC, datetime
 
@@ -19,7 +21,9 @@ def micro(moment: datetime | None = None) -> str:
 
 
 def parse(text: str) -> datetime:
-    """Read an RFC 3339 time of any precision and offset; nanoseconds are cut. Raises ValueError on anything else."""
+    """Read an RFC 3339 time of any precision and offset; nanoseconds are cut. Raises ValueError on
+    anything else.
+    """
     if len(text) > 40:
         raise ValueError(f"not a time: {text[:40]!r}...")
     moment = datetime.fromisoformat(text)

@@ -1,4 +1,6 @@
-"""The cluster as a whole: opens its data, starts its parts in order, says when it is ready, and stops them in the other order."""
+"""The cluster as a whole: opens its data, starts its parts in order, says when it is ready, and
+stops them in the other order.
+"""
 
 import asyncio
 import contextlib
@@ -43,7 +45,9 @@ class CannotStart(Exception):
 
 
 async def run(options: Options) -> None:
-    """Run the cluster until SIGTERM or SIGINT, or the end of the process it is to die with. Raises CannotStart."""
+    """Run the cluster until SIGTERM or SIGINT, or the end of the process it is to die with. Raises
+    CannotStart.
+    """
     os.umask(0o077)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -82,13 +86,18 @@ class Cluster:
         self._started = contextlib.AsyncExitStack()
 
     async def start(self) -> None:
-        """Serve, adopt the pods that still run, and only then say that the cluster is ready. Raises CannotStart for a taken port."""
+        """Serve, adopt the pods that still run, and only then say that the cluster is ready. Raises
+        CannotStart for a taken port.
+        """
         try:
             await self.listener.start()
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
-            raise CannotStart(f"port {self.options.port} on 127.0.0.1 is taken: choose another with --port, or 0 for a free one") from error
+            raise CannotStart(
+                f"port {self.options.port} on 127.0.0.1 is taken: choose another with --port, or "
+                "0 for a free one"
+            ) from error
         self._started.push_async_callback(self.listener.stop, STREAM_GRACE)
         await self.kubelet.start()
         self._started.push_async_callback(self.kubelet.stop, keep_pods=self.options.keep_pods)
@@ -97,14 +106,20 @@ class Cluster:
         address = f"https://127.0.0.1:{self.listener.port}"
         kubeconfig = self.options.data / "kubeconfig"
         certificates.write_kubeconfig(kubeconfig, self.identity, address)
-        # What is there now stays for good: a full collection that skips it takes 2 ms instead of 30, which requests would feel.
+        # What is there now stays for good: a full collection that skips it takes 2 ms instead of
+        # 30, which requests would feel.
         gc.collect()
         gc.freeze()
         _say(f"localkube is ready: {address} (kubeconfig: {kubeconfig})")
-        _say(f"Pods run as processes of {_user()} (uid {os.getuid()}) on this machine, without isolation.")
+        _say(
+            f"Pods run as processes of {_user()} (uid {os.getuid()}) on this machine, without "
+            "isolation."
+        )
 
     async def stop(self) -> None:
-        """Stop what was started, in the other order: controllers, pods (unless they are to be kept), and the API last."""
+        """Stop what was started, in the other order: controllers, pods (unless they are to be
+        kept), and the API last.
+        """
         await self._started.aclose()
 
     async def _stop_working(self, working: asyncio.Task[None]) -> None:
@@ -138,19 +153,32 @@ def _open_store(path: Path) -> Store:
         raise CannotStart(str(error)) from error
     except sqlite3.OperationalError as error:
         what = "see that the disk has room and that the file may be written"
-        raise CannotStart(f"{path} cannot be opened ({error}): {what}, or start with another --data") from error
+        raise CannotStart(
+            f"{path} cannot be opened ({error}): {what}, or start with another --data"
+        ) from error
     except sqlite3.DatabaseError as error:
-        raise CannotStart(f"{path} cannot be read as the cluster's state ({error}): restore it, or start with another --data") from error
+        raise CannotStart(
+            f"{path} cannot be read as the cluster's state ({error}): restore it, or start with "
+            "another --data"
+        ) from error
 
 
 def _fields(key: str, obj: Object) -> Mapping[str, str]:
-    """What field selectors may ask of an object; nothing for a resource that is no longer served."""
+    """What field selectors may ask of an object; nothing for a resource that is no longer
+    served.
+    """
     resource = resources.by_key(key)
-    return {} if resource is None else {path: value(obj) for path, value in resource.field_selectors.items()}
+    return (
+        {}
+        if resource is None
+        else {path: value(obj) for path, value in resource.field_selectors.items()}
+    )
 
 
 def _seed(objects: Objects) -> None:
-    """The objects that every cluster has from its first start. What is there already, changed or not, stays."""
+    """The objects that every cluster has from its first start. What is there already, changed or
+    not, stays.
+    """
     for name in NAMESPACES:
         _ensure(objects, resources.NAMESPACES, {"metadata": {"name": name}})
     for priority in default_priority_classes():
@@ -161,7 +189,9 @@ def _seed(objects: Objects) -> None:
     for definition in resources.crd_objects():
         _ensure(objects, resources.CRDS, definition)
         # An upgrade may serve other fields than the data directory was made with.
-        objects.modify(resources.CRDS, "", name_of(definition), partial(_redefine, spec=definition["spec"]))
+        objects.modify(
+            resources.CRDS, "", name_of(definition), partial(_redefine, spec=definition["spec"])
+        )
 
 
 def _redefine(definition: Object, spec: Object) -> None:
@@ -174,7 +204,9 @@ def _ensure(objects: Objects, resource: Resource, obj: Object) -> None:
     try:
         objects.create(resource, "", obj)
     except ApiError as refusal:
-        raise CannotStart(f"{resource.kind} {name_of(obj)} could not be made: {refusal.message}") from refusal
+        raise CannotStart(
+            f"{resource.kind} {name_of(obj)} could not be made: {refusal.message}"
+        ) from refusal
 
 
 @contextlib.contextmanager
@@ -183,20 +215,28 @@ def _own(data: Path) -> Iterator[None]:
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         data.chmod(0o700)
-        lock = open(data / "lock", "w")  # noqa: SIM115 - held open: closing it would give the lock back
+        # Stays open: closing it would give the lock back.
+        lock = open(data / "lock", "w")  # noqa: SIM115
     except OSError as error:
-        raise CannotStart(f"{data} cannot be used ({error.strerror}): give a directory you may write to with --data") from error
+        raise CannotStart(
+            f"{data} cannot be used ({error.strerror}): give a directory you may write to with "
+            "--data"
+        ) from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise CannotStart(f"another localkube runs on {data}: stop it first, or use another --data") from error
+            raise CannotStart(
+                f"another localkube runs on {data}: stop it first, or use another --data"
+            ) from error
         yield
 
 
 @contextlib.contextmanager
 def _room(data: Path) -> Iterator[None]:
-    """What is done within may use the ballast of the data directory, and a disk that is full even so is a reason not to start."""
+    """What is done within may use the ballast of the data directory, and a disk that is full even
+    so is a reason not to start.
+    """
     ballast.give_back(data)
     try:
         yield
@@ -205,16 +245,22 @@ def _room(data: Path) -> Iterator[None]:
             raise
         if isinstance(error, OSError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise CannotStart(f"the disk of {data} is full: free some space on it, or use another --data") from error
+        raise CannotStart(
+            f"the disk of {data} is full: free some space on it, or use another --data"
+        ) from error
 
 
 @contextlib.contextmanager
 def _companion(pid: int, stop: asyncio.Event) -> Iterator[None]:
-    """Set `stop` when process `pid` ends. A pidfd cannot be fooled by the number being used again."""
+    """Set `stop` when process `pid` ends. A pidfd cannot be fooled by the number being used
+    again.
+    """
     try:
         watched = os.pidfd_open(pid)
     except ProcessLookupError as error:
-        raise CannotStart(f"process {pid}, which this cluster is to die with, is not there") from error
+        raise CannotStart(
+            f"process {pid}, which this cluster is to die with, is not there"
+        ) from error
     loop = asyncio.get_running_loop()
     loop.add_reader(watched, stop.set)
     try:

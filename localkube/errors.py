@@ -1,6 +1,8 @@
-"""Every refusal of the API as a `Status` body, worded as a real API server words it (the recorded answers are the source).
+"""Every refusal of the API as a `Status` body, worded as a real API server words it (the recorded
+answers are the source).
 
-Only `ApiError` crosses module borders; the functions below name the refusals, so that a message is written once.
+Only `ApiError` crosses module borders; the functions below name the refusals, so that a message is
+written once.
 """
 
 from collections.abc import Sequence
@@ -9,7 +11,10 @@ from typing import Any
 
 from localkube.metadata import Object
 
-UNCHECKED = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
+UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; correct the existing "
+    "errors to complete validation"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,10 @@ def wrong(field: str, value: str, text: str) -> Cause:
 def unsupported(field: str, value: str, allowed: Sequence[str]) -> Cause:
     return Cause(
         "FieldValueNotSupported",
-        f'Unsupported value: "{value}": supported values: {", ".join(f"{a!r}" for a in allowed)}'.replace("'", '"'),
+        (
+            f'Unsupported value: "{value}": supported values: '
+            f"{', '.join(f'{a!r}' for a in allowed)}"
+        ).replace("'", '"'),
         field,
     )
 
@@ -67,7 +75,13 @@ class ApiError(Exception):
         return (self.details or {}).get("retryAfterSeconds")
 
     def status(self) -> Object:
-        body: Object = {"kind": "Status", "apiVersion": "v1", "metadata": self.metadata, "status": "Failure", "message": self.message}
+        body: Object = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": self.metadata,
+            "status": "Failure",
+            "message": self.message,
+        }
         if self.reason:
             body["reason"] = self.reason
         if self.details is not None:
@@ -91,65 +105,107 @@ def bad_request(message: str) -> ApiError:
 
 
 class StrictDecoding(ApiError):
-    """400 for what strict validation does not take; `fields` says what, as `strict decoding error: unknown field "spec.x"`."""
+    """400 for what strict validation does not take; `fields` says what, as `strict decoding error:
+    unknown field "spec.x"`.
+    """
 
     def __init__(self, kind: str, version: str, found: Sequence[str]) -> None:
         self.fields = f"strict decoding error: {', '.join(found)}"
-        super().__init__(400, "BadRequest", f'{kind} in version "{version}" cannot be handled as a {kind}: {self.fields}')
+        super().__init__(
+            400,
+            "BadRequest",
+            f'{kind} in version "{version}" cannot be handled as a {kind}: {self.fields}',
+        )
 
 
 def unauthorized() -> ApiError:
     return ApiError(401, "Unauthorized", "Unauthorized")
 
 
-def forbidden(group: str, plural: str, name: str, why: str, causes: Sequence[Cause] = ()) -> ApiError:
+def forbidden(
+    group: str, plural: str, name: str, why: str, causes: Sequence[Cause] = ()
+) -> ApiError:
     """403; `why` follows `PLURAL "NAME" is forbidden: `."""
     details = _details(group, plural, name)
     if causes:
-        details["causes"] = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]
+        details["causes"] = [
+            {"reason": c.reason, "message": c.message, "field": c.field} for c in causes
+        ]
     subject = _qualified(group, plural) + (f' "{name}"' if name else "")
     return ApiError(403, "Forbidden", f"{subject} is forbidden: {why}", details)
 
 
 def not_found(group: str, plural: str, name: str) -> ApiError:
-    return ApiError(404, "NotFound", f'{_qualified(group, plural)} "{name}" not found', _details(group, plural, name))
+    return ApiError(
+        404,
+        "NotFound",
+        f'{_qualified(group, plural)} "{name}" not found',
+        _details(group, plural, name),
+    )
 
 
 def no_such_path() -> ApiError:
-    """An unknown resource or path. A real server answers plain text here; a Status with the same code is what every client reads too."""
+    """An unknown resource or path. A real server answers plain text here; a Status with the same
+    code is what every client reads too.
+    """
     return ApiError(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def not_interactive(subresource: str) -> ApiError:
-    """404 for the subresources of a real pod that need a way into a container; kubectl shows the sentence."""
+    """404 for the subresources of a real pod that need a way into a container; kubectl shows the
+    sentence.
+    """
     why = f"localkube runs pods as processes of this machine and does not serve {subresource}"
-    return ApiError(404, "NotFound", f"{why}: look at the pod's logs, or at its processes on the machine", {})
+    return ApiError(
+        404, "NotFound", f"{why}: look at the pod's logs, or at its processes on the machine", {}
+    )
 
 
 def method_not_allowed() -> ApiError:
-    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+    return ApiError(
+        405,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+        {},
+    )
 
 
 def not_acceptable(accepted: Sequence[str]) -> ApiError:
-    return ApiError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(accepted)}")
+    return ApiError(
+        406, "NotAcceptable", f"only the following media types are accepted: {', '.join(accepted)}"
+    )
 
 
 def already_exists(group: str, plural: str, name: str, *, being_deleted: bool = False) -> ApiError:
     message = f'{_qualified(group, plural)} "{name}" already exists'
     return ApiError(
-        409, "AlreadyExists", f"object is being deleted: {message}" if being_deleted else message, _details(group, plural, name)
+        409,
+        "AlreadyExists",
+        f"object is being deleted: {message}" if being_deleted else message,
+        _details(group, plural, name),
     )
 
 
 def modified(group: str, plural: str, name: str) -> ApiError:
     """409 for a stale resourceVersion."""
-    return conflict(group, plural, name, "the object has been modified; please apply your changes to the latest version and try again")
+    return conflict(
+        group,
+        plural,
+        name,
+        (
+            "the object has been modified; please apply your changes to the latest version and "
+            "try again"
+        ),
+    )
 
 
 def conflict(group: str, word: str, name: str, why: str) -> ApiError:
     """409; `word` is the plural, or the kind for a failed precondition."""
     return ApiError(
-        409, "Conflict", f'Operation cannot be fulfilled on {_qualified(group, word)} "{name}": {why}', _details(group, word, name)
+        409,
+        "Conflict",
+        f'Operation cannot be fulfilled on {_qualified(group, word)} "{name}": {why}',
+        _details(group, word, name),
     )
 
 
@@ -164,26 +220,41 @@ def too_large(limit: int) -> ApiError:
 def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
     listed = ", ".join(accepted)
     return ApiError(
-        415, "UnsupportedMediaType", f"the body of the request was in an unknown format - accepted media types include: {listed}"
+        415,
+        "UnsupportedMediaType",
+        (
+            "the body of the request was in an unknown format - accepted media types include: "
+            f"{listed}"
+        ),
     )
 
 
 def unroutable_media_type() -> ApiError:
-    """415 of a kind whose own routes say what they take, so that nothing tells it: how the real server refuses a built-in kind's patch."""
+    """415 of a kind whose own routes say what they take, so that nothing tells it: how the real
+    server refuses a built-in kind's patch.
+    """
     return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
 def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiError:
-    """422 with a cause per field; several causes are bracketed in the message, as Go's aggregate prints them."""
+    """422 with a cause per field; several causes are bracketed in the message, as Go's aggregate
+    prints them.
+    """
     texts = [f"{c.field}: {c.message}" for c in causes]
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    details = _details(group, kind, name) | {"causes": [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]}
-    return ApiError(422, "Invalid", f'{_qualified(group, kind)} "{name}" is invalid: {joined}', details)
+    details = _details(group, kind, name) | {
+        "causes": [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]
+    }
+    return ApiError(
+        422, "Invalid", f'{_qualified(group, kind)} "{name}" is invalid: {joined}', details
+    )
 
 
 def unprocessable() -> ApiError:
     """422 for a JSON patch that does not apply."""
-    return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {})
+    return ApiError(
+        422, "Invalid", "the server rejected our request due to an error in our request", {}
+    )
 
 
 def too_many_requests(message: str, retry_after: int = 1) -> ApiError:
@@ -195,9 +266,13 @@ def internal(message: str) -> ApiError:
 
 
 def timeout(message: str, causes: Sequence[dict[str, str]] = (), retry_after: int = 1) -> ApiError:
-    return ApiError(504, "Timeout", message, {"causes": list(causes), "retryAfterSeconds": retry_after})
+    return ApiError(
+        504, "Timeout", message, {"causes": list(causes), "retryAfterSeconds": retry_after}
+    )
 
 
 def storage_full(what: str) -> ApiError:
     """507: the disk or the store's own bound is full. Nothing was written."""
-    return ApiError(507, "InsufficientStorage", f"the request was not stored: {what}; free space and try again")
+    return ApiError(
+        507, "InsufficientStorage", f"the request was not stored: {what}; free space and try again"
+    )

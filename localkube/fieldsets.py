@@ -1,8 +1,8 @@
 """Sets of field paths in their stored form, FieldsV1, and the walks over objects that make them.
 
-A set is a tree of dicts: `f:NAME` is a field, `k:{...}` and `v:...` are list items, an empty dict or a "." says that the path
-itself belongs to the set. None is the empty set. The rules are those of structured-merge-diff (`fieldpath`, `typed`). Trees share
-parts and are never changed in place.
+A set is a tree of dicts: `f:NAME` is a field, `k:{...}` and `v:...` are list items, an empty dict
+or a "." says that the path itself belongs to the set. None is the empty set. The rules are those of
+structured-merge-diff (`fieldpath`, `typed`). Trees share parts and are never changed in place.
 """
 
 from collections.abc import Callable, Iterator
@@ -75,7 +75,9 @@ def _tidy(node: Fields) -> Fields | None:
 
 
 def paths(fields: Fields | None, prefix: str = "") -> Iterator[str]:
-    """Each path as text, in the order a real server lists them: `.spec.containers[name="a"].image`."""
+    """Each path as text, in the order a real server lists them:
+    `.spec.containers[name="a"].image`.
+    """
     steps = sorted(key for key in fields or () if key != ".")
     for key in steps:
         if is_member((fields or {})[key]):
@@ -90,7 +92,14 @@ def _step(key: str) -> str:
         return f".{content}"
     if kind == "k:":
         pairs = msgspec.json.decode(content, type=dict[str, Any])
-        return "[" + ",".join(f"{name}={msgspec.json.encode(value).decode()}" for name, value in sorted(pairs.items())) + "]"
+        return (
+            "["
+            + ",".join(
+                f"{name}={msgspec.json.encode(value).decode()}"
+                for name, value in sorted(pairs.items())
+            )
+            + "]"
+        )
     return f"[={content}]" if kind == "v:" else f"[{content}]"
 
 
@@ -98,14 +107,19 @@ def is_valid(node: Any, depth: int = 0) -> bool:
     """Whether this is such a tree; for what comes from a client."""
     if not isinstance(node, dict) or depth > 100:
         return False
-    return all((key == "." or key[:2] in ("f:", "k:", "v:", "i:")) and is_valid(child, depth + 1) for key, child in node.items())
+    return all(
+        (key == "." or key[:2] in ("f:", "k:", "v:", "i:")) and is_valid(child, depth + 1)
+        for key, child in node.items()
+    )
 
 
 # Walks
 
 
 def elements(items: list[Any], shape: Shape) -> dict[str, Any] | None:
-    """The items of a list by their path step; None when the list is one value: atomic, or its items cannot be told apart."""
+    """The items of a list by their path step; None when the list is one value: atomic, or its items
+    cannot be told apart.
+    """
     if shape.items is None:
         return None
     found = {}
@@ -141,7 +155,9 @@ def covered(value: Any, shape: Shape) -> Fields:
         node: Fields = {".": {}}
         known, other = shape.fields, shape.under("")
         for key, child in value.items():
-            node["f:" + key] = covered(child, known.get(key, other)) if isinstance(child, dict | list) else {}
+            node["f:" + key] = (
+                covered(child, known.get(key, other)) if isinstance(child, dict | list) else {}
+            )
         return node
     if isinstance(value, list) and shape.items is not None:
         found = elements(value, shape)
@@ -151,9 +167,11 @@ def covered(value: Any, shape: Shape) -> Fields:
 
 
 def applied(value: Any, shape: Shape, path: str = "") -> Fields | None:
-    """The paths that an applied configuration claims: its leaves, the keys of its maps and the items of its lists.
+    """The paths that an applied configuration claims: its leaves, the keys of its maps and the
+    items of its lists.
 
-    Raises ApiError 400 when the items of a list that is owned item by item cannot be told apart; `path` is where the value is.
+    Raises ApiError 400 when the items of a list that is owned item by item cannot be told apart;
+    `path` is where the value is.
     """
     if shape.atomic or not isinstance(value, dict | list):
         return {}
@@ -171,7 +189,9 @@ def applied(value: Any, shape: Shape, path: str = "") -> Fields | None:
     found = elements(value, shape)
     if found is None:
         told = f"need {' and '.join(shape.keys)}" if shape.keys else "are values"
-        raise bad_request(f"failed to create typed patch object: {path}: items {told}, each combination once")
+        raise bad_request(
+            f"failed to create typed patch object: {path}: items {told}, each combination once"
+        )
     for step, item in found.items():
         node[step] = union(applied(item, shape.items, path + _step(step)), {}) or {}
     return node or None

@@ -1,4 +1,6 @@
-"""What an object goes through from its arrival to its end, as far as every kind shares it: pure functions that the verbs are made of."""
+"""What an object goes through from its arrival to its end, as far as every kind shares it: pure
+functions that the verbs are made of.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -28,26 +30,35 @@ class DeleteOptions:
 
 
 def check_shape(resource: Resource, obj: Any) -> None:
-    """Refuse what cannot be an object of this kind at all; fill in kind and apiVersion where they are left out."""
+    """Refuse what cannot be an object of this kind at all; fill in kind and apiVersion where they
+    are left out.
+    """
     if not isinstance(obj, dict):
-        raise errors.bad_request(f"the object provided is unrecognized (must be of type {resource.kind}): it is not a JSON object")
+        raise errors.bad_request(
+            f"the object provided is unrecognized (must be of type {resource.kind}): it is not a "
+            "JSON object"
+        )
     if not isinstance(obj.setdefault("metadata", {}), dict):
         if obj["metadata"] is not None:
             raise errors.bad_request(
-                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: metadata must be an object'
+                f'{resource.kind} in version "{resource.version}" cannot be handled as a '
+                f"{resource.kind}: metadata must be an object"
             )
         obj["metadata"] = {}
     if obj.setdefault("kind", resource.kind) != resource.kind:
         _refuse_kind(resource, obj)
     if obj.setdefault("apiVersion", resource.api_version) != resource.api_version:
         raise errors.bad_request(
-            f"the API version in the data ({obj['apiVersion']}) does not match the expected API version ({resource.api_version})"
+            f"the API version in the data ({obj['apiVersion']}) does not match the expected API "
+            f"version ({resource.api_version})"
         )
     for part in ("name", "namespace", "generateName", "uid", "resourceVersion"):
         if not isinstance(obj["metadata"].get(part), str | None):
             raise errors.bad_request(
-                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-                f"json: cannot unmarshal into Go struct field ObjectMeta.metadata.{part} of type string"
+                f'{resource.kind} in version "{resource.version}" cannot be handled as a '
+                f"{resource.kind}: "
+                f"json: cannot unmarshal into Go struct field ObjectMeta.metadata.{part} of type "
+                "string"
             )
 
 
@@ -55,9 +66,15 @@ def _refuse_kind(resource: Resource, obj: Object) -> None:
     kind = str(obj["kind"])
     if resource.custom:
         name = str(obj["metadata"].get("name") or "")
-        raise errors.invalid(resource.group, kind, name, [errors.wrong("kind", f'"{kind}"', f"must be {resource.kind}")])
+        raise errors.invalid(
+            resource.group,
+            kind,
+            name,
+            [errors.wrong("kind", f'"{kind}"', f"must be {resource.kind}")],
+        )
     raise errors.bad_request(
-        f"{kind} in version {str(obj.get('apiVersion', resource.api_version)).split('/')[-1]!r} cannot be handled as a {resource.kind}: "
+        f"{kind} in version {str(obj.get('apiVersion', resource.api_version)).split('/')[-1]!r} "
+        f"cannot be handled as a {resource.kind}: "
         f"no kind {kind!r} is registered for it".replace("'", '"')
     )
 
@@ -65,8 +82,8 @@ def _refuse_kind(resource: Resource, obj: Object) -> None:
 def merge_system(resource: Resource, old: Object, new: Object, subresource: str) -> Object:
     """The object that an update stores: what a client may not set comes from the stored one.
 
-    A status update of a custom resource changes the status alone; of a built-in one also labels and annotations
-    (the update strategies of the real server).
+    A status update of a custom resource changes the status alone; of a built-in one also labels and
+    annotations (the update strategies of the real server).
     """
     if subresource == "status":
         kept = copied(old)
@@ -104,12 +121,16 @@ def merge_system(resource: Resource, old: Object, new: Object, subresource: str)
 
 
 def same(old: Object, new: Object) -> bool:
-    """True when storing `new` over `old` would change nothing that counts: when a field was written is no change of its own."""
+    """True when storing `new` over `old` would change nothing that counts: when a field was written
+    is no change of its own.
+    """
     return bool(old == new) or _plain(old) == _plain(new)
 
 
 def _plain(obj: Object) -> bytes:
-    """For comparing: without the times of managed fields, and empty parts of the metadata are the same as none."""
+    """For comparing: without the times of managed fields, and empty parts of the metadata are the
+    same as none.
+    """
     metadata = {key: value for key, value in obj["metadata"].items() if value not in ({}, [], None)}
     if "managedFields" in metadata:
         metadata["managedFields"] = [{**entry, "time": ""} for entry in metadata["managedFields"]]
@@ -134,7 +155,9 @@ def check_mortal(resource: Resource, obj: Object) -> None:
     """Refuse to delete what must stay. Raises ApiError 403."""
     name = str(obj["metadata"]["name"])
     if resource is NAMESPACES and name in IMMORTAL:
-        raise errors.forbidden(resource.group, resource.plural, name, "this namespace may not be deleted")
+        raise errors.forbidden(
+            resource.group, resource.plural, name, "this namespace may not be deleted"
+        )
     refusal = resources.admit_deletion(resource, obj)
     if refusal:
         raise errors.ApiError(403, "Forbidden", refusal)
@@ -144,24 +167,31 @@ def check_preconditions(resource: Resource, obj: Object, options: DeleteOptions)
     metadata = obj["metadata"]
     if options.uid and options.uid != metadata["uid"]:
         why = (
-            f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
+            f"the UID in the precondition ({options.uid}) does not match the UID in record "
+            f"({metadata['uid']}). "
             "The object might have been deleted and then recreated"
         )
         raise errors.conflict(resource.group, resource.kind, metadata["name"], why)
     if options.rv and options.rv != metadata["resourceVersion"]:
         why = (
-            f"the ResourceVersion in the precondition ({options.rv}) does not match the ResourceVersion in record "
+            f"the ResourceVersion in the precondition ({options.rv}) does not match the "
+            "ResourceVersion in record "
             f"({metadata['resourceVersion']}). The object might have been modified"
         )
         raise errors.conflict(resource.group, resource.kind, metadata["name"], why)
 
 
-def deletion_finalizers(resource: Resource, present: list[str], policy: Policy | None, warnings: list[str]) -> list[str]:
-    """The finalizers that make the garbage collector see to the dependents as `policy` says (engine facts 6.5)."""
+def deletion_finalizers(
+    resource: Resource, present: list[str], policy: Policy | None, warnings: list[str]
+) -> list[str]:
+    """The finalizers that make the garbage collector see to the dependents as `policy` says (engine
+    facts 6.5).
+    """
     if policy is None and resource.orphans_by_default:
         policy = "Orphan"
         warnings.append(
-            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+            "child pods are preserved by default when jobs are deleted; set "
+            "propagationPolicy=Background to remove them "
             "or set propagationPolicy=Orphan to suppress this warning"
         )
     if policy is None:
@@ -171,7 +201,9 @@ def deletion_finalizers(resource: Resource, present: list[str], policy: Policy |
 
 
 def grace(resource: Resource, obj: Object, asked: int | None) -> int:
-    """Seconds until the object may go: only a pod that is bound and not finished has any (pod strategy CheckGracefulDelete)."""
+    """Seconds until the object may go: only a pod that is bound and not finished has any (pod
+    strategy CheckGracefulDelete).
+    """
     if resource is not PODS:
         return 0
     spec = obj["spec"]

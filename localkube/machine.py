@@ -1,4 +1,6 @@
-"""What the API server asks of the machine that runs the pods: logs and measured usage. The kubelet answers; the API only knows this."""
+"""What the API server asks of the machine that runs the pods: logs and measured usage. The kubelet
+answers; the API only knows this.
+"""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +12,9 @@ from localkube.metadata import Object
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """The query of pods/log, read and bounded. `since` is already a moment, whether sinceTime or sinceSeconds was given."""
+    """The query of pods/log, read and bounded. `since` is already a moment, whether sinceTime or
+    sinceSeconds was given.
+    """
 
     follow: bool = False
     previous: bool = False
@@ -22,7 +26,9 @@ class LogOptions:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a container used: processor time in nanocores over `window` seconds ending at `at`, and resident bytes then."""
+    """What a container used: processor time in nanocores over `window` seconds ending at `at`, and
+    resident bytes then.
+    """
 
     nanocores: int
     memory: int

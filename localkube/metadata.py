@@ -1,4 +1,6 @@
-"""What every Kubernetes object has: reading and writing its metadata, owners and conditions. Pure functions over dicts."""
+"""What every Kubernetes object has: reading and writing its metadata, owners and conditions. Pure
+functions over dicts.
+"""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -50,17 +52,23 @@ def is_terminating(obj: Object) -> bool:
 
 def controller_of(obj: Object) -> Object | None:
     """The owner reference with `controller: true`, if any; there is at most one."""
-    return next((ref for ref in obj["metadata"].get("ownerReferences") or () if ref.get("controller")), None)
+    return next(
+        (ref for ref in obj["metadata"].get("ownerReferences") or () if ref.get("controller")), None
+    )
 
 
 def is_controlled_by(obj: Object, owner: Object) -> bool:
-    """True when `owner` is the controller of `obj`, by uid: a namesake made later is somebody else."""
+    """True when `owner` is the controller of `obj`, by uid: a namesake made later is somebody
+    else.
+    """
     ref = controller_of(obj)
     return ref is not None and ref.get("uid") == uid_of(owner)
 
 
 def owner_reference(owner: Object) -> Object:
-    """The reference an operator puts on what it makes: controller and blocking, as `facts/engine.md` 1.3."""
+    """The reference an operator puts on what it makes: controller and blocking, as
+    `facts/engine.md` 1.3.
+    """
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -76,7 +84,9 @@ def condition_of(conditions: Iterable[Object], kind: str) -> Object | None:
 
 
 def set_condition(conditions: list[Object], new: Object) -> bool:
-    """Put `new` into the list by its type; lastTransitionTime moves only when the status does. True when anything changed."""
+    """Put `new` into the list by its type; lastTransitionTime moves only when the status does. True
+    when anything changed.
+    """
     old = condition_of(conditions, new["type"])
     new.setdefault("lastTransitionTime", clock.stamp())
     if old is None:

@@ -10,13 +10,18 @@ DOMAIN = "localkube.muster.dev"
 """The prefix of our own labels and annotations."""
 
 HOLD = f"{DOMAIN}/hold"
-"""A pod with this annotation set to "true" is stored and never scheduled: objects without processes, for benchmarks."""
+"""A pod with this annotation set to "true" is stored and never scheduled: objects without
+processes, for benchmarks.
+"""
 
 GPU_DEVICES = f"{DOMAIN}/gpu-devices"
-"""Annotation that the scheduler puts on a pod with its binding: the indexes of its devices, as "0,1"."""
+"""Annotation that the scheduler puts on a pod with its binding: the indexes of its devices, as
+"0,1".
+"""
 
 ADDRESS = f"{DOMAIN}/address"
-"""Annotation of a replica's Service: where its pod listens on this machine, as "127.0.0.1:20017"."""
+"""Annotation of a replica's Service: where its pod listens on this machine, as "127.0.0.1:20017".
+"""
 
 MPI_JOB = f"{DOMAIN}/mpi-job"
 """Annotation of the pods of an MPIJob: its uid, by which they know each other."""
@@ -27,7 +32,9 @@ MPI_WORKER = "localkube-mpi-worker"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Where and how large the cluster is. Quantities are in cores, bytes and devices; None means "what the machine has"."""
+    """Where and how large the cluster is. Quantities are in cores, bytes and devices; None means
+    "what the machine has".
+    """
 
     data: Path
     port: int = 6443

@@ -1,4 +1,6 @@
-"""The three patches that need no memory of who wrote what: merge (RFC 7386), JSON (RFC 6902) and strategic merge. Pure functions."""
+"""The three patches that need no memory of who wrote what: merge (RFC 7386), JSON (RFC 6902) and
+strategic merge. Pure functions.
+"""
 
 import re
 from collections import deque
@@ -13,7 +15,8 @@ MAX_OPERATIONS = 10_000
 """Operations of one JSON patch, as apiserver `handlers/patch.go` bounds them."""
 
 MAX_COPIED = 3 * 1024 * 1024
-"""Bytes that the `copy` operations of one JSON patch may add (apiserver `JSONPatchMaxCopyBytes`)."""
+"""Bytes that the `copy` operations of one JSON patch may add (apiserver `JSONPatchMaxCopyBytes`).
+"""
 
 MAX_DEPTH = 256
 """Levels of nesting that a JSON patch may build: what is deeper could not be read again."""
@@ -47,13 +50,18 @@ def _merge(target: Any, patch: Any) -> Any:
 def json_patch(target: Any, operations: Any) -> Any:
     """RFC 6902: all operations or none. The result shares nothing with the inputs.
 
-    Raises ApiError 400 for what is no list of operations, 413 for too many or too much copying, and 422 for an operation that
-    is malformed or does not apply, a failed `test` included.
+    Raises ApiError 400 for what is no list of operations, 413 for too many or too much copying, and
+    422 for an operation that is malformed or does not apply, a failed `test` included.
     """
-    if not isinstance(operations, list) or not all(isinstance(operation, dict) for operation in operations):
+    if not isinstance(operations, list) or not all(
+        isinstance(operation, dict) for operation in operations
+    ):
         raise bad_request("a JSON patch is a list of operations, each an object with op and path")
     if len(operations) > MAX_OPERATIONS:
-        raise _too_large(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
+        raise _too_large(
+            f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got "
+            f"{len(operations)}"
+        )
     document = _Document(copied(target))
     for operation in operations:
         document.run(operation)
@@ -68,7 +76,12 @@ def _too_large(why: str) -> ApiError:
 def _check_depth(value: Any) -> None:
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [child for each in level if isinstance(each, dict | list) for child in (each.values() if isinstance(each, dict) else each)]
+        level = [
+            child
+            for each in level
+            if isinstance(each, dict | list)
+            for child in (each.values() if isinstance(each, dict) else each)
+        ]
         if not level:
             return
     raise unprocessable()
@@ -77,7 +90,9 @@ def _check_depth(value: Any) -> None:
 def _same(left: Any, right: Any) -> bool:
     """Equality of JSON values: numbers by value, and unlike in Python true is not 1."""
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_same(value, right[key]) for key, value in left.items())
+        return left.keys() == right.keys() and all(
+            _same(value, right[key]) for key, value in left.items()
+        )
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(_same, left, right))
     return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
@@ -122,7 +137,9 @@ class _Document:
         if isinstance(parent, dict):
             parent[tokens[-1]] = value
         elif isinstance(parent, list):
-            parent.insert(len(parent) if tokens[-1] == "-" else _index(tokens[-1], len(parent)), value)
+            parent.insert(
+                len(parent) if tokens[-1] == "-" else _index(tokens[-1], len(parent)), value
+            )
         else:
             raise unprocessable()
 
@@ -135,7 +152,9 @@ class _Document:
         return value
 
     def _replace(self, tokens: list[str], value: Any) -> None:
-        """A missing member is added, as in the library that a real server uses (json-patch 4.12)."""
+        """A missing member is added, as in the library that a real server uses (json-patch
+        4.12).
+        """
         if not tokens:
             self.root = value
             return
@@ -160,7 +179,10 @@ class _Document:
         encoded = msgspec.json.encode(value)
         self.copied += len(encoded)
         if self.copied > MAX_COPIED:
-            raise _too_large(f"the copy operations of the JSON patch add {self.copied} bytes, at most {MAX_COPIED} are allowed")
+            raise _too_large(
+                f"the copy operations of the JSON patch add {self.copied} bytes, at most "
+                f"{MAX_COPIED} are allowed"
+            )
         return msgspec.json.decode(encoded)
 
     def _test(self, tokens: list[str], wanted: Any) -> None:
@@ -180,7 +202,11 @@ def _value(operation: dict[str, Any]) -> Any:
 
 def _tokens(pointer: Any) -> list[str]:
     """The steps of a JSON pointer (RFC 6901)."""
-    if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")) or re.search("~(?![01])", pointer):
+    if (
+        not isinstance(pointer, str)
+        or (pointer and not pointer.startswith("/"))
+        or re.search("~(?![01])", pointer)
+    ):
         raise unprocessable()
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
 
@@ -222,7 +248,9 @@ _MERGE_KEYS = {
     "volumeMounts": "mountPath",
     "volumes": "name",
 }
-"""The `patchMergeKey` of each list that merges, by field name; every other list is replaced (k8s.io/api `types.go`)."""
+"""The `patchMergeKey` of each list that merges, by field name; every other list is replaced
+(k8s.io/api `types.go`).
+"""
 
 _OTHER_MERGE_KEYS = {("Service", "ports"): "port", ("ServiceAccount", "imagePullSecrets"): None}
 """Where a field of the same name in another kind has another key, or none."""
@@ -234,9 +262,11 @@ _ORDER, _DROP = "$setElementOrder/", "$deleteFromPrimitiveList/"
 
 
 def strategic(target: Object, patch: Object) -> Object:
-    """A strategic merge patch of a built-in kind, with all its directives. The result shares nothing with the inputs.
+    """A strategic merge patch of a built-in kind, with all its directives. The result shares
+    nothing with the inputs.
 
-    Raises ApiError 400 for a patch that is no object or uses a directive wrongly, and 422 when `$retainKeys` contradicts the patch.
+    Raises ApiError 400 for a patch that is no object or uses a directive wrongly, and 422 when
+    `$retainKeys` contradicts the patch.
     """
     if not isinstance(patch, dict):
         raise bad_request("a strategic merge patch is an object")
@@ -249,7 +279,9 @@ class _Strategic:
     def __init__(self, kind: str) -> None:
         self.kind = kind
 
-    def merge_map(self, target: dict[str, Any], patch: dict[str, Any], parent: str) -> dict[str, Any]:
+    def merge_map(
+        self, target: dict[str, Any], patch: dict[str, Any], parent: str
+    ) -> dict[str, Any]:
         match patch.pop("$patch", "merge"):
             case "replace":
                 return dict(_without_directives(patch))
@@ -260,18 +292,28 @@ class _Strategic:
             case other:
                 raise bad_request(f"unknown patch type: {other} in map")
         target = _retain(target, patch)
-        orders = {key.removeprefix(_ORDER): patch.pop(key) for key in list(patch) if key.startswith(_ORDER)}
-        drops = {key.removeprefix(_DROP): patch.pop(key) for key in list(patch) if key.startswith(_DROP)}
+        orders = {
+            key.removeprefix(_ORDER): patch.pop(key)
+            for key in list(patch)
+            if key.startswith(_ORDER)
+        }
+        drops = {
+            key.removeprefix(_DROP): patch.pop(key) for key in list(patch) if key.startswith(_DROP)
+        }
         for field, values in drops.items():
             if isinstance(target.get(field), list):
                 gone = _scalars(values)
                 target[field] = [item for item in target[field] if item not in gone]
-        before = {field: list(target[field]) for field in orders if isinstance(target.get(field), list)}
+        before = {
+            field: list(target[field]) for field in orders if isinstance(target.get(field), list)
+        }
         for field, value in patch.items():
             self._merge_field(target, field, value, parent)
         for field, order in orders.items():
             if isinstance(target.get(field), list):
-                target[field] = _arranged(target[field], order, before.get(field, []), self._rule(parent, field))
+                target[field] = _arranged(
+                    target[field], order, before.get(field, []), self._rule(parent, field)
+                )
         return target
 
     def _merge_field(self, target: dict[str, Any], field: str, value: Any, parent: str) -> None:
@@ -286,7 +328,9 @@ class _Strategic:
             target[field] = _without_directives(value)
 
     def _rule(self, parent: str, field: str) -> str | None:
-        """The merge key of a list, "" for a merged list of scalars, None for one that is replaced."""
+        """The merge key of a list, "" for a merged list of scalars, None for one that is
+        replaced.
+        """
         if (parent, field) in _MERGED_SCALARS:
             return ""
         return _OTHER_MERGE_KEYS.get((self.kind, field), _MERGE_KEYS.get(field))
@@ -307,12 +351,18 @@ class _Strategic:
                 items.pop(name, None)
                 continue
             order.append(change)
-            items[name] = self.merge_map(items[name], change, field) if name in items else _without_directives(change)
+            items[name] = (
+                self.merge_map(items[name], change, field)
+                if name in items
+                else _without_directives(change)
+            )
         return _arranged(list(items.values()), order, old, key)
 
 
 def _retain(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """What `$retainKeys` leaves of the target: a union such as a volume changes its kind with it."""
+    """What `$retainKeys` leaves of the target: a union such as a volume changes its kind with
+    it.
+    """
     kept = patch.pop("$retainKeys", None)
     if kept is None:
         return target
@@ -331,14 +381,21 @@ def _scalars(values: Any) -> dict[Any, None]:
 
 def _identity(item: Any, key: str) -> Any:
     if not isinstance(item, dict):
-        raise bad_request(f"the patch has a list item that is no object where items are merged by {key}")
+        raise bad_request(
+            f"the patch has a list item that is no object where items are merged by {key}"
+        )
     if not isinstance(item.get(key), str | int):
-        raise bad_request(f"map: {msgspec.json.encode(item).decode()[:256]} does not contain declared merge key: {key}")
+        raise bad_request(
+            f"map: {msgspec.json.encode(item).decode()[:256]} does not contain declared merge "
+            f"key: {key}"
+        )
     return item[key]
 
 
 def _arranged(items: list[Any], wanted: Any, before: list[Any], key: str | None) -> list[Any]:
-    """The items of `wanted` in its order; the others, in the order of `before`, each ahead of the first that followed it there."""
+    """The items of `wanted` in its order; the others, in the order of `before`, each ahead of the
+    first that followed it there.
+    """
     if not isinstance(wanted, list) or key is None:
         raise bad_request("$setElementOrder gives the order of a list that merges")
     here = dict(zip(_names(items, key), items, strict=True))
@@ -362,9 +419,17 @@ def _names(items: list[Any], key: str) -> list[Any]:
 def _without_directives(value: Any) -> Any:
     """What a patch puts where nothing was: neither directives nor nulls."""
     if isinstance(value, dict):
-        return {field: _without_directives(item) for field, item in value.items() if item is not None and not _is_directive(field)}
+        return {
+            field: _without_directives(item)
+            for field, item in value.items()
+            if item is not None and not _is_directive(field)
+        }
     if isinstance(value, list):
-        return [_without_directives(item) for item in value if not (isinstance(item, dict) and item.get("$patch") in ("delete", "replace"))]
+        return [
+            _without_directives(item)
+            for item in value
+            if not (isinstance(item, dict) and item.get("$patch") in ("delete", "replace"))
+        ]
     return value
 
 

@@ -1,4 +1,5 @@
-"""Kubernetes quantities: reading "500m", "1.5Gi" or "2e3", and writing them in the one form that a real API server stores.
+"""Kubernetes quantities: reading "500m", "1.5Gi" or "2e3", and writing them in the one form that a
+real API server stores.
 
 The grammar, the rounding and the canonical form are those of apimachinery's `resource.Quantity`.
 """
@@ -8,9 +9,12 @@ from decimal import ROUND_CEILING, Context, Decimal
 from functools import lru_cache
 
 LONGEST = 64
-"""Characters; a real quantity has a dozen, and a longer one is only a way to keep the parser busy."""
+"""Characters; a real quantity has a dozen, and a longer one is only a way to keep the parser busy.
+"""
 
-FORMAT_WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+FORMAT_WRONG = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
 SUFFIX_WRONG = "unable to parse quantity's suffix"
 
 _GRAMMAR = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
@@ -26,7 +30,8 @@ _MOST = Decimal(2**63 - 1)
 
 
 def parse(value: str | int | float) -> Decimal:
-    """The value of a quantity in its base unit (cores, bytes, devices), rounded up to nano and bounded to 64 bits as Go does.
+    """The value of a quantity in its base unit (cores, bytes, devices), rounded up to nano and
+    bounded to 64 bits as Go does.
 
     Raises ValueError with the real server's words for anything else.
     """
@@ -36,7 +41,9 @@ def parse(value: str | int | float) -> Decimal:
 
 
 def canonical(value: str | int | float) -> str:
-    """The form a real server stores: "0.5" becomes "500m", "1024Mi" "1Gi", 1000 "1k". Raises ValueError as `parse` does."""
+    """The form a real server stores: "0.5" becomes "500m", "1024Mi" "1Gi", 1000 "1k". Raises
+    ValueError as `parse` does.
+    """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(FORMAT_WRONG)
     number, style = _read(value if isinstance(value, str) else repr(value))

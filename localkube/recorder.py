@@ -17,7 +17,9 @@ MESSAGE_BYTES = 1024
 
 REPEAT_WITHIN = timedelta(hours=1)
 REMEMBERED = 4096
-"""How many told events a recorder remembers in order to count a repetition instead of writing it again."""
+"""How many told events a recorder remembers in order to count a repetition instead of writing it
+again.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -27,11 +29,14 @@ Identity = tuple[str, str, str, str, str]
 class Recorder:
     """Tells events in one component's name.
 
-    `host` is the node for a component that runs on one (the kubelet). `modern` gives the form of events.k8s.io that the real
-    scheduler writes (eventTime, action, reportingComponent, series); otherwise firstTimestamp, lastTimestamp and count.
+    `host` is the node for a component that runs on one (the kubelet). `modern` gives the form of
+    events.k8s.io that the real scheduler writes (eventTime, action, reportingComponent, series);
+    otherwise firstTimestamp, lastTimestamp and count.
     """
 
-    def __init__(self, objects: Objects, component: str, *, host: str = "", modern: bool = False) -> None:
+    def __init__(
+        self, objects: Objects, component: str, *, host: str = "", modern: bool = False
+    ) -> None:
         self._objects = objects
         self._component = component
         self._host = host
@@ -48,10 +53,12 @@ class Recorder:
         action: str = "",
         field_path: str = "",
     ) -> None:
-        """Tell `message` (cut to 1024 bytes) about an object; the same again within an hour only raises the count.
+        """Tell `message` (cut to 1024 bytes) about an object; the same again within an hour only
+        raises the count.
 
-        Never raises: an event about something in a namespace that is gone or going, or that the full disk refuses, is lost.
-        `action` is for the modern form; `field_path` names a part of the object, as `spec.containers{NAME}`.
+        Never raises: an event about something in a namespace that is gone or going, or that the
+        full disk refuses, is lost. `action` is for the modern form; `field_path` names a part of
+        the object, as `spec.containers{NAME}`.
         """
         message = _cut(message)
         identity = (uid_of(about), type, reason, message, field_path)
@@ -59,10 +66,21 @@ class Recorder:
         now = clock.now()
         try:
             if not self._told_again(identity, now):
-                name = self._tell(namespace, self._describe(about, namespace, type, reason, message, action, field_path, now))
+                name = self._tell(
+                    namespace,
+                    self._describe(
+                        about, namespace, type, reason, message, action, field_path, now
+                    ),
+                )
                 self._remember(identity, namespace, name, now)
         except ApiError as refusal:
-            log.debug("the event %s about %s/%s was lost: %s", reason, namespace, name_of(about), refusal.message)
+            log.debug(
+                "the event %s about %s/%s was lost: %s",
+                reason,
+                namespace,
+                name_of(about),
+                refusal.message,
+            )
 
     def _told_again(self, identity: Identity, now: datetime) -> bool:
         if identity not in self._told:
@@ -92,9 +110,22 @@ class Recorder:
             self._told.popitem(last=False)
 
     def _describe(
-        self, about: Object, namespace: str, type: str, reason: str, message: str, action: str, field_path: str, now: datetime
+        self,
+        about: Object,
+        namespace: str,
+        type: str,
+        reason: str,
+        message: str,
+        action: str,
+        field_path: str,
+        now: datetime,
     ) -> Object:
-        involved: Object = {"apiVersion": about["apiVersion"], "kind": about["kind"], "name": name_of(about), "uid": uid_of(about)}
+        involved: Object = {
+            "apiVersion": about["apiVersion"],
+            "kind": about["kind"],
+            "name": name_of(about),
+            "uid": uid_of(about),
+        }
         if namespace_of(about):
             involved["namespace"] = namespace
         if version := about["metadata"].get("resourceVersion"):
@@ -102,14 +133,19 @@ class Recorder:
         if field_path:
             involved["fieldPath"] = field_path
         event: Object = {
-            "metadata": {"name": f"{name_of(about)[:230]}.{time.time_ns():x}", "namespace": namespace},
+            "metadata": {
+                "name": f"{name_of(about)[:230]}.{time.time_ns():x}",
+                "namespace": namespace,
+            },
             "involvedObject": involved,
             "reason": reason,
             "message": message,
             "type": type,
             "reportingComponent": self._component,
         }
-        return event | (self._modern_part(action or reason, now) if self._modern else self._legacy_part(now))
+        return event | (
+            self._modern_part(action or reason, now) if self._modern else self._legacy_part(now)
+        )
 
     def _modern_part(self, action: str, now: datetime) -> Object:
         return {

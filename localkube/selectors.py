@@ -1,4 +1,6 @@
-"""Label and field selectors: reading their text or object form, and matching. The grammar is apimachinery's `labels` and `fields`."""
+"""Label and field selectors: reading their text or object form, and matching. The grammar is
+apimachinery's `labels` and `fields`.
+"""
 
 import re
 from collections.abc import Container, Mapping
@@ -17,24 +19,31 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _INT64 = re.compile(r"[+-]?[0-9]{1,19}")
 
 _NAME_RULE = (
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
-    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character "
+    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
 _VALUE_RULE = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
     "and must start and end with an alphanumeric character "
-    "(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+    "(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
 _SUBDOMAIN_RULE = (
-    "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
+    "characters, '-' or '.', "
     "and must start and end with an alphanumeric character "
-    r"(e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+    r"(e.g. 'example.com', regex used for validation is "
+    r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on one label. `notin` also holds for an object without the label, as on a real server."""
+    """One condition on one label. `notin` also holds for an object without the label, as on a real
+    server.
+    """
 
     key: str
     operator: Operator
@@ -86,7 +95,9 @@ class FieldSelector:
         return not self.terms
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """`fields` holds the object's value of each supported field; a missing one is the empty text."""
+        """`fields` holds the object's value of each supported field; a missing one is the empty
+        text.
+        """
         return all((fields.get(name, "") == value) is equal for name, value, equal in self.terms)
 
     def exact(self, field: str) -> str | None:
@@ -95,11 +106,16 @@ class FieldSelector:
 
 
 def key_problem(key: str) -> str:
-    """What is wrong with a label key, in apimachinery's words (`IsQualifiedName`); "" when nothing is."""
+    """What is wrong with a label key, in apimachinery's words (`IsQualifiedName`); "" when nothing
+    is.
+    """
     prefix, slash, name = key.rpartition("/")
     problems = []
     if "/" in prefix:
-        return f"a qualified name {_NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return (
+            f"a qualified name {_NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. "
+            "'example.com/MyName')"
+        )
     if slash and not prefix:
         problems.append("prefix part must be non-empty")
     elif slash and len(prefix) > 253:
@@ -116,7 +132,9 @@ def key_problem(key: str) -> str:
 
 
 def value_problem(value: str) -> str:
-    """What is wrong with a label value, in apimachinery's words (`IsValidLabelValue`); "" when nothing is."""
+    """What is wrong with a label value, in apimachinery's words (`IsValidLabelValue`); "" when
+    nothing is.
+    """
     problems = []
     if len(value.encode()) > 63:
         problems.append("must be no more than 63 bytes")
@@ -132,7 +150,8 @@ def parse_labels(text: str) -> LabelSelector:
 
 
 def parse_fields(text: str, supported: Container[str]) -> FieldSelector:
-    r"""Read the text form: `metadata.name=a,status.phase!=Running`; `\` escapes a comma, an equals sign and itself.
+    r"""Read the text form: `metadata.name=a,status.phase!=Running`; `\` escapes a comma, an equals
+    sign and itself.
 
     Raises ApiError 400, also for a field that is not in `supported`.
     """
@@ -148,40 +167,71 @@ def parse_fields(text: str, supported: Container[str]) -> FieldSelector:
 
 
 def from_label_selector(obj: Any) -> LabelSelector:
-    """Read a LabelSelector object (matchLabels, matchExpressions). Raises ApiError 400 for what is none."""
+    """Read a LabelSelector object (matchLabels, matchExpressions). Raises ApiError 400 for what is
+    none.
+    """
     try:
-        found = [_requirement(key, "in", [value]) for key, value in (obj.get("matchLabels") or {}).items()]
+        found = [
+            _requirement(key, "in", [value])
+            for key, value in (obj.get("matchLabels") or {}).items()
+        ]
         for expression in obj.get("matchExpressions") or ():
-            found.append(_requirement(expression["key"], _operator(expression["operator"]), expression.get("values") or []))
+            found.append(
+                _requirement(
+                    expression["key"],
+                    _operator(expression["operator"]),
+                    expression.get("values") or [],
+                )
+            )
     except (AttributeError, KeyError, TypeError) as error:
-        raise bad_request("not a label selector: wants matchLabels {KEY: VALUE} and matchExpressions [{key, operator, values}]") from error
+        raise bad_request(
+            "not a label selector: wants matchLabels {KEY: VALUE} and matchExpressions [{key, "
+            "operator, values}]"
+        ) from error
     return LabelSelector(tuple(found))
 
 
 def _bound(text: str) -> None:
     if len(text) > MAX_LENGTH:
-        raise bad_request(f"the selector has {len(text)} characters, at most {MAX_LENGTH} are allowed")
+        raise bad_request(
+            f"the selector has {len(text)} characters, at most {MAX_LENGTH} are allowed"
+        )
 
 
 def _operator(word: str) -> Operator:
-    known: dict[str, Operator] = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+    known: dict[str, Operator] = {
+        "In": "in",
+        "NotIn": "notin",
+        "Exists": "exists",
+        "DoesNotExist": "!",
+    }
     if word not in known:
         raise bad_request(f'"{word}" is not a valid label selector operator')
     return known[word]
 
 
 def _requirement(key: str, operator: Operator, values: list[str]) -> Requirement:
-    """A checked requirement, as `labels.NewRequirement` checks it; its messages start where ours do."""
+    """A checked requirement, as `labels.NewRequirement` checks it; its messages start where ours
+    do.
+    """
     problems = []
     if problem := key_problem(key):
         problems.append(f'key: Invalid value: "{key}": {problem}')
     if operator in ("in", "notin") and not values:
-        problems.append("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
+        problems.append(
+            "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
+        )
     if operator in ("exists", "!") and values:
-        problems.append(f"values: Invalid value: {sorted(values)}: values set must be empty for exists and does not exist")
+        problems.append(
+            f"values: Invalid value: {sorted(values)}: values set must be empty for exists and "
+            "does not exist"
+        )
     for index, value in enumerate(sorted(values)):
         if operator in ("gt", "lt") and not _INT64.fullmatch(value):
-            problems.append(f"values[{index}]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, the value must be an integer")
+            problems.append(
+                f"values[{index}]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, the "
+                "value must be an integer"
+            )
         if problem := value_problem(value):
             problems.append(f'values[{index}][{key}]: Invalid value: "{value}": {problem}')
     if problems:
@@ -192,11 +242,21 @@ def _requirement(key: str, operator: Operator, values: list[str]) -> Requirement
 
 _TOKEN = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+|$)")
 _SYMBOLS = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">"))
-_COMPARISONS: dict[str, Operator] = {"=": "in", "==": "in", "!=": "notin", ">": "gt", "<": "lt", "in": "in", "notin": "notin"}
+_COMPARISONS: dict[str, Operator] = {
+    "=": "in",
+    "==": "in",
+    "!=": "notin",
+    ">": "gt",
+    "<": "lt",
+    "in": "in",
+    "notin": "notin",
+}
 
 
 class _LabelParser:
-    """Recursive descent over the tokens; `labels/selector.go` is the model, refusals included. The empty token ends the text."""
+    """Recursive descent over the tokens; `labels/selector.go` is the model, refusals included. The
+    empty token ends the text.
+    """
 
     def __init__(self, text: str) -> None:
         self.tokens = _TOKEN.findall(text)
@@ -207,7 +267,9 @@ class _LabelParser:
         if self._peek() == "":
             return found
         if self._peek() != "!" and not self._is_word(self._peek()):
-            raise bad_request(f"found '{self._peek()}', expected: !, identifier, or 'end of string'")
+            raise bad_request(
+                f"found '{self._peek()}', expected: !, identifier, or 'end of string'"
+            )
         while True:
             found.append(self._parse_requirement())
             word = self._next()
@@ -226,7 +288,9 @@ class _LabelParser:
         if not self._is_word(key):
             raise self._refusal(key, "identifier")
         if problem := key_problem(key):
-            raise bad_request(f'unable to parse requirement: <nil>: Invalid value: "{key}": {problem}')
+            raise bad_request(
+                f'unable to parse requirement: <nil>: Invalid value: "{key}": {problem}'
+            )
         if absent:
             return Requirement(key, "!")
         if self._peek() in ("", ","):

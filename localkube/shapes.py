@@ -1,6 +1,8 @@
-"""What field ownership needs to know of a schema: which maps and lists are owned piece by piece, and which as a whole.
+"""What field ownership needs to know of a schema: which maps and lists are owned piece by piece,
+and which as a whole.
 
-Fields and items that a shape does not name are plain: a record of fields, or a list that is one value.
+Fields and items that a shape does not name are plain: a record of fields, or a list that is one
+value.
 """
 
 from dataclasses import dataclass, field
@@ -17,9 +19,13 @@ class Shape:
 
     fields: dict[str, "Shape"] = field(default_factory=dict)
     values: "Shape | None" = None
-    """The shape under any key that is no field: the place is then a map, whose keys are owned one by one."""
+    """The shape under any key that is no field: the place is then a map, whose keys are owned one
+    by one.
+    """
     items: "Shape | None" = None
-    """Of a list that is owned item by item; the items are told apart by `keys`, or are scalars and stand for themselves."""
+    """Of a list that is owned item by item; the items are told apart by `keys`, or are scalars and
+    stand for themselves.
+    """
     keys: tuple[str, ...] = ()
     key_defaults: dict[str, Any] = field(default_factory=dict)
     atomic: bool = False
@@ -51,11 +57,28 @@ METADATA = Shape(
     }
 )
 
-_ATOMIC_TYPES = frozenset(("ObjectReference", "LocalObjectReference", "TypedLocalObjectReference", "SecretReference", "LabelSelector"))
-"""Go types of the core API that say `+structType=atomic` (k8s.io/api `types.go`); our own schemas name the Go type as `x-go`."""
+_ATOMIC_TYPES = frozenset(
+    (
+        "ObjectReference",
+        "LocalObjectReference",
+        "TypedLocalObjectReference",
+        "SecretReference",
+        "LabelSelector",
+    )
+)
+"""Go types of the core API that say `+structType=atomic` (k8s.io/api `types.go`); our own schemas
+name the Go type as `x-go`.
+"""
 
 _NODE_INFO = (
-    *("architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion"),
+    *(
+        "architecture",
+        "bootID",
+        "containerRuntimeVersion",
+        "kernelVersion",
+        "kubeProxyVersion",
+        "kubeletVersion",
+    ),
     *("machineID", "operatingSystem", "osImage", "systemUUID"),
 )
 
@@ -64,14 +87,26 @@ _ZERO: dict[tuple[str, str], Object] = {
     ("v1", "Namespace"): {"spec": {}, "status": {}},
     ("v1", "Node"): {
         "spec": {},
-        "status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": 0}}, "nodeInfo": dict.fromkeys(_NODE_INFO, "")},
+        "status": {
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": 0}},
+            "nodeInfo": dict.fromkeys(_NODE_INFO, ""),
+        },
     },
     ("v1", "Service"): {"spec": {}, "status": {"loadBalancer": {}}},
-    ("v1", "Event"): {"involvedObject": {}, "source": {}, "firstTimestamp": None, "lastTimestamp": None, "eventTime": None}
+    ("v1", "Event"): {
+        "involvedObject": {},
+        "source": {},
+        "firstTimestamp": None,
+        "lastTimestamp": None,
+        "eventTime": None,
+    }
     | {"reportingComponent": "", "reportingInstance": ""},
     ("events.k8s.io/v1", "Event"): {"eventTime": None, "regarding": {}, "deprecatedSource": {}}
     | {"deprecatedFirstTimestamp": None, "deprecatedLastTimestamp": None},
-    ("batch/v1", "Job"): {"spec": {"template": {"metadata": {}, "spec": {"containers": None}}}, "status": {}},
+    ("batch/v1", "Job"): {
+        "spec": {"template": {"metadata": {}, "spec": {"containers": None}}},
+        "status": {},
+    },
     ("coordination.k8s.io/v1", "Lease"): {"spec": {}},
 }
 
@@ -80,12 +115,16 @@ _ROOTS_KEPT = 100
 
 
 def zero(obj: Object) -> Object:
-    """What Go writes for an empty object of this kind: fields that are always there, so nobody owns them for having set them."""
+    """What Go writes for an empty object of this kind: fields that are always there, so nobody owns
+    them for having set them.
+    """
     return _ZERO.get((str(obj.get("apiVersion")), str(obj.get("kind"))), {})
 
 
 def shape_of(schema: JsonSchema | None) -> Shape:
-    """The shape of whole objects with this schema; None is free-form. Computed once per schema object, which must not change."""
+    """The shape of whole objects with this schema; None is free-form. Computed once per schema
+    object, which must not change.
+    """
     if schema is None:
         return _UNKNOWN
     known = _roots.get(id(schema))
@@ -102,9 +141,15 @@ def shape_of(schema: JsonSchema | None) -> Shape:
 
 
 def _compile(schema: JsonSchema, seen: dict[int, Shape]) -> Shape:
-    """`seen` keeps the shapes of parts that a schema shares; the schema itself keeps their ids valid meanwhile."""
+    """`seen` keeps the shapes of parts that a schema shares; the schema itself keeps their ids
+    valid meanwhile.
+    """
     if id(schema) not in seen:
-        seen[id(schema)] = _compile_map(schema, seen) if schema.get("type") != "array" else _compile_list(schema, seen)
+        seen[id(schema)] = (
+            _compile_map(schema, seen)
+            if schema.get("type") != "array"
+            else _compile_list(schema, seen)
+        )
     return seen[id(schema)]
 
 
@@ -129,7 +174,11 @@ def _compile_list(schema: JsonSchema, seen: dict[int, Shape]) -> Shape:
         case "map":
             keys = tuple(sorted(schema.get("x-kubernetes-list-map-keys") or ()))
             properties = items.get("properties") or {}
-            defaults = {key: properties[key]["default"] for key in keys if "default" in properties.get(key, {})}
+            defaults = {
+                key: properties[key]["default"]
+                for key in keys
+                if "default" in properties.get(key, {})
+            }
             return Shape(items=_compile(items, seen), keys=keys, key_defaults=defaults)
         case "set":
             return Shape(items=PLAIN)

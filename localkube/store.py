@@ -1,8 +1,10 @@
-"""Where objects live: all of them in memory as JSON bytes, each written through to SQLite before anybody hears of it.
+"""Where objects live: all of them in memory as JSON bytes, each written through to SQLite before
+anybody hears of it.
 
-One thread uses a store. Every write raises the resource version by one, is committed, then recorded in a bounded history and told
-to the subscribers, in that order, so nobody is told of what a crash could take back. The history serves watches that start in the
-past and pages of a list that must show one moment. What an object means is not known here.
+One thread uses a store. Every write raises the resource version by one, is committed, then recorded
+in a bounded history and told to the subscribers, in that order, so nobody is told of what a crash
+could take back. The history serves watches that start in the past and pages of a list that must
+show one moment. What an object means is not known here.
 """
 
 import bisect
@@ -31,7 +33,9 @@ SCHEMA = (
     INSERT INTO counters VALUES ('rv', 1);
     """,
 )
-"""One script per schema version; a data directory of an older version is brought up by running those it lacks."""
+"""One script per schema version; a data directory of an older version is brought up by running
+those it lacks.
+"""
 
 MAX_OBJECTS = 200_000
 MAX_BYTES = 2 << 30
@@ -39,10 +43,13 @@ HISTORY_CHANGES = 10_000
 HISTORY_BYTES = 32 << 20
 CHECKPOINT_EVERY = 2.0
 CHECKPOINT_BYTES = 4 << 20
-"""How often, in seconds, and from which size on the write-ahead log is folded into the database, by a thread of its own: the
-fsync of it takes tens of milliseconds, which no request should wait for."""
+"""How often, in seconds, and from which size on the write-ahead log is folded into the database, by
+a thread of its own: the fsync of it takes tens of milliseconds, which no request should wait for.
+"""
 BACKSTOP_PAGES = 64_000
-"""Where a writer does it after all (256 MiB): a log that is written without a pause cannot be folded from beside."""
+"""Where a writer does it after all (256 MiB): a log that is written without a pause cannot be
+folded from beside.
+"""
 
 
 Key = tuple[str, str]
@@ -51,7 +58,9 @@ Index = Callable[[str, Object], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """A stored object. `raw` is its JSON without kind and apiVersion, which every object of a resource shares."""
+    """A stored object. `raw` is its JSON without kind and apiVersion, which every object of a
+    resource shares.
+    """
 
     namespace: str
     name: str
@@ -70,7 +79,9 @@ class Record:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """One write. The record of a DELETED is the last state under the resource version of the deletion."""
+    """One write. The record of a DELETED is the last state under the resource version of the
+    deletion.
+    """
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
     key: str
@@ -119,8 +130,8 @@ class _Shelf:
 class Store:
     """Objects by resource key, namespace and name.
 
-    `index` gives the values that field selectors may ask for; it is called once per write. Raises `SchemaTooNew` when the file
-    was written by a later localkube.
+    `index` gives the values that field selectors may ask for; it is called once per write. Raises
+    `SchemaTooNew` when the file was written by a later localkube.
     """
 
     def __init__(self, path: Path, index: Index) -> None:
@@ -143,7 +154,9 @@ class Store:
         if version > len(SCHEMA):
             raise SchemaTooNew(version, len(SCHEMA))
         for number, script in enumerate(SCHEMA[version:], version + 1):
-            self._db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")
+            self._db.executescript(
+                f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;"
+            )
 
     def _load(self) -> None:
         for resource, rv, data in self._db.execute("SELECT resource, rv, data FROM objects"):
@@ -162,7 +175,16 @@ class Store:
         metadata = obj["metadata"]
         owners = tuple(ref["uid"] for ref in metadata.get("ownerReferences") or ())
         namespace = metadata.get("namespace") or ""
-        return Record(namespace, metadata["name"], metadata["uid"], rv, metadata.get("labels") or {}, self._index(key, obj), owners, raw)
+        return Record(
+            namespace,
+            metadata["name"],
+            metadata["uid"],
+            rv,
+            metadata.get("labels") or {},
+            self._index(key, obj),
+            owners,
+            raw,
+        )
 
     # Reading
 
@@ -184,11 +206,15 @@ class Store:
         return [shelf.records[at] for at in shelf.owned.get(uid, ())]
 
     def floor(self, key: str) -> int:
-        """The oldest resource version from which `since` and `at` can still answer for a resource."""
+        """The oldest resource version from which `since` and `at` can still answer for a
+        resource.
+        """
         return self._shelf(key).floor
 
     def since(self, key: str, rv: int) -> Sequence[Change]:
-        """What happened to a resource after `rv`, oldest first. Raises ApiError 410 when that is no longer known."""
+        """What happened to a resource after `rv`, oldest first. Raises ApiError 410 when that is no
+        longer known.
+        """
         shelf = self._shelf(key)
         if rv < shelf.floor:
             raise errors.expired(f"too old resource version: {rv} ({shelf.floor})")
@@ -200,7 +226,9 @@ class Store:
         return newer[::-1]
 
     def at(self, key: str, rv: int) -> Sequence[Record]:
-        """All records of a resource as they were at `rv`, in order. Raises ApiError 410 when that is no longer known."""
+        """All records of a resource as they were at `rv`, in order. Raises ApiError 410 when that
+        is no longer known.
+        """
         shelf = self._shelf(key)
         if rv < shelf.floor:
             raise errors.expired("The resourceVersion for the provided list is too old.")
@@ -215,7 +243,8 @@ class Store:
         return [record for _, record in sorted(state.items()) if record is not None]
 
     def subscribe(self, key: str, callback: Callable[[Change], None]) -> Callable[[], None]:
-        """Call `callback` after each committed change of a resource, in order; it must be quick and must not write.
+        """Call `callback` after each committed change of a resource, in order; it must be quick and
+        must not write.
 
         Returns the way to stop.
         """
@@ -234,36 +263,48 @@ class Store:
             rv = self.rv + 1
             metadata = obj["metadata"]
             metadata["resourceVersion"] = str(rv)
-            raw = msgspec.json.encode({k: v for k, v in obj.items() if k not in ("kind", "apiVersion")})
+            raw = msgspec.json.encode(
+                {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")}
+            )
             record = self._record(key, obj, rv, raw)
             at = (record.namespace, record.name)
             previous = self._shelf(key).records.get(at)
             self._make_room(0 if previous else 1, len(raw) - (len(previous.raw) if previous else 0))
             self._db.execute(
                 "INSERT INTO objects (resource, namespace, name, rv, data) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT (resource, namespace, name) DO UPDATE SET rv = excluded.rv, data = excluded.data",
+                " ON CONFLICT (resource, namespace, name) DO UPDATE SET rv = excluded.rv, data = "
+                "excluded.data",
                 (key, *at, rv, raw),
             )
             self._stage(Change("MODIFIED" if previous else "ADDED", key, record, previous))
         return record
 
     def remove(self, key: str, obj: Object) -> Record:
-        """Take an object out; `obj` is its last state. Its record, under the resource version of the deletion, is returned."""
+        """Take an object out; `obj` is its last state. Its record, under the resource version of
+        the deletion, is returned.
+        """
         with self.transaction():
             rv = self.rv + 1
             obj["metadata"]["resourceVersion"] = str(rv)
-            raw = msgspec.json.encode({k: v for k, v in obj.items() if k not in ("kind", "apiVersion")})
+            raw = msgspec.json.encode(
+                {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")}
+            )
             record = self._record(key, obj, rv, raw)
             previous = self._shelf(key).records[record.namespace, record.name]
-            self._db.execute("DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?", (key, record.namespace, record.name))
+            self._db.execute(
+                "DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?",
+                (key, record.namespace, record.name),
+            )
             self._stage(Change("DELETED", key, record, previous))
         return record
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """All writes within are committed together, and told only then; an exception takes all of them back.
+        """All writes within are committed together, and told only then; an exception takes all of
+        them back.
 
-        May be nested: the outermost decides. Raises ApiError 507 when the disk is full; the store is then as it was before.
+        May be nested: the outermost decides. Raises ApiError 507 when the disk is full; the store
+        is then as it was before.
         """
         if self._pending is not None:
             yield
@@ -279,7 +320,9 @@ class Store:
         except BaseException as error:
             self._undo(before)
             if isinstance(error, sqlite3.OperationalError):
-                raise errors.storage_full(f"the data directory cannot be written ({error})") from error
+                raise errors.storage_full(
+                    f"the data directory cannot be written ({error})"
+                ) from error
             raise
         changes, self._pending = self._pending, None
         for change in changes:
@@ -292,7 +335,9 @@ class Store:
         if self.count + objects > MAX_OBJECTS:
             raise errors.storage_full(f"the cluster holds {MAX_OBJECTS} objects, its bound")
         if self.bytes + size > MAX_BYTES:
-            raise errors.storage_full(f"the cluster holds {MAX_BYTES >> 20} MiB of objects, its bound")
+            raise errors.storage_full(
+                f"the cluster holds {MAX_BYTES >> 20} MiB of objects, its bound"
+            )
 
     def _stage(self, change: Change) -> None:
         assert self._pending is not None
@@ -349,5 +394,6 @@ class SchemaTooNew(Exception):
 
     def __init__(self, found: int, known: int) -> None:
         super().__init__(
-            f"the data was written by a newer localkube (schema {found}, this one knows {known}): start that one, or use another --data"
+            f"the data was written by a newer localkube (schema {found}, this one knows "
+            f"{known}): start that one, or use another --data"
         )

@@ -1,4 +1,6 @@
-"""The one door: what is not yours is not there (404), what you see but may not change is refused (403, with why and who can help)."""
+"""The one door: what is not yours is not there (404), what you see but may not change is refused
+(403, with why and who can help).
+"""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -23,7 +25,9 @@ def may(user: User, verb: Verb, entity: Entity, scope: Scope = TENANT) -> bool:
 
 
 def require(user: User, verb: Verb, entity: Entity, scope: Scope = TENANT) -> None:
-    """Raises Http404 where the user sees nothing of the entity in the scope, and NotAllowed where they see it and may not do this."""
+    """Raises Http404 where the user sees nothing of the entity in the scope, and NotAllowed where
+    they see it and may not do this.
+    """
     permission = Permission(entity, verb)
     if user.rights.may(permission, scope):
         return
@@ -33,7 +37,9 @@ def require(user: User, verb: Verb, entity: Entity, scope: Scope = TENANT) -> No
 
 
 def anywhere(user: User, verb: Verb, entity: Entity) -> None:
-    """Raises NotAllowed where the user may do this in no scope at all: for the page that asks which scope it shall be."""
+    """Raises NotAllowed where the user may do this in no scope at all: for the page that asks which
+    scope it shall be.
+    """
     permission = Permission(entity, verb)
     if not user.rights.anywhere(permission):
         raise NotAllowed(refusal(user, permission, TENANT), why=why(permission, TENANT))
@@ -56,7 +62,8 @@ def refusal(user: User, permission: Permission, scope: Scope) -> str:
 
 
 class Refusal:
-    """Why somebody may not do something in a scope: what is missing, what they are there, which role has it, who can give it.
+    """Why somebody may not do something in a scope: what is missing, what they are there, which
+    role has it, who can give it.
 
     For several permissions it asks the database once.
     """
@@ -66,40 +73,75 @@ class Refusal:
         self.scope = scope
 
     def text(self, permission: Permission) -> str:
-        have = f"You are {listed(self.roles, 'and')} there" if self.roles else "You have no role there"
-        enough = [role.label for role in permitting(permission) if not role.tenant_only or permission.entity in TENANT_ONLY]
+        have = (
+            f"You are {listed(self.roles, 'and')} there" if self.roles else "You have no role there"
+        )
+        enough = [
+            role.label
+            for role in permitting(permission)
+            if not role.tenant_only or permission.entity in TENANT_ONLY
+        ]
         wanted = listed(enough[:MOST_NAMED], "or") or ROLES[SYSTEM].label
         ask = listed(self.givers, "or") or "a system administrator"
-        return f"You may not {permission.words} in {self.where}. {have}; it takes {wanted}. Ask {ask}."
+        return (
+            f"You may not {permission.words} in {self.where}. {have}; it takes {wanted}. Ask {ask}."
+        )
 
     @cached_property
     def roles(self) -> Sequence[str]:
         """What the user is in the scope."""
-        return sorted({grant.role for grant in self.user.rights.grants if grant.scope in self.around})
+        return sorted(
+            {grant.role for grant in self.user.rights.grants if grant.scope in self.around}
+        )
 
     @cached_property
     def givers(self) -> Sequence[str]:
         """Some who can give a role in the scope, those nearest to it first."""
-        able = [key for key, role in ROLES.items() if role.permits(Permission(Entity.ACCESS_RULES, Verb.CREATE))]
+        able = [
+            key
+            for key, role in ROLES.items()
+            if role.permits(Permission(Entity.ACCESS_RULES, Verb.CREATE))
+        ]
         near = models.Q()
         for scope in self.around:
             near |= models.Q(**scope.columns)
-        rules = AccessRule.objects.filter(near, role__in=able, user__is_active=True, user__is_service=False)
-        order = models.F("project").desc(nulls_last=True), models.F("department").desc(nulls_last=True), "user__username"
-        names = list(rules.order_by(*order).values_list("user__username", flat=True)[: 4 * MOST_NAMED])
-        names += User.objects.filter(is_superuser=True, is_active=True).order_by("username").values_list("username", flat=True)[:MOST_NAMED]
+        rules = AccessRule.objects.filter(
+            near, role__in=able, user__is_active=True, user__is_service=False
+        )
+        order = (
+            models.F("project").desc(nulls_last=True),
+            models.F("department").desc(nulls_last=True),
+            "user__username",
+        )
+        names = list(
+            rules.order_by(*order).values_list("user__username", flat=True)[: 4 * MOST_NAMED]
+        )
+        names += (
+            User.objects.filter(is_superuser=True, is_active=True)
+            .order_by("username")
+            .values_list("username", flat=True)[:MOST_NAMED]
+        )
         return list(dict.fromkeys(names))[:MOST_NAMED]
 
     @cached_property
     def _project(self) -> Project | None:
-        return Project.objects.filter(pk=_key(self.scope)).first() if self.scope.level is Level.PROJECT else None
+        return (
+            Project.objects.filter(pk=_key(self.scope)).first()
+            if self.scope.level is Level.PROJECT
+            else None
+        )
 
     @cached_property
     def around(self) -> Sequence[Scope]:
         """The scope and those above it."""
         if self._project is None:
             return list({self.scope, TENANT})
-        return [self.scope, of_department(self._project.department_id), of_cluster(self._project.cluster_id), TENANT]
+        return [
+            self.scope,
+            of_department(self._project.department_id),
+            of_cluster(self._project.cluster_id),
+            TENANT,
+        ]
 
     @cached_property
     def where(self) -> str:
@@ -107,7 +149,8 @@ class Refusal:
         if self._project is not None:
             return f"project {self._project.name}"
         if self.scope.level is Level.DEPARTMENT:
-            return f"department {Department.objects.values_list('name', flat=True).filter(pk=_key(self.scope)).first()}"
+            names = Department.objects.values_list("name", flat=True)
+            return f"department {names.filter(pk=_key(self.scope)).first()}"
         return "Muster as a whole" if self.scope.level is Level.TENANT else "this cluster"
 
 
@@ -119,7 +162,9 @@ def sees(user: User, entity: Entity, scope: Scope) -> bool:
     if scope.level is Level.PROJECT:
         return user.rights.may(view(Entity.PROJECTS), scope)
     places = user.rights.places(seen)
-    return scope.id in {place.cluster if scope.level is Level.CLUSTER else place.department for place in places}
+    return scope.id in {
+        place.cluster if scope.level is Level.CLUSTER else place.department for place in places
+    }
 
 
 def _key(scope: Scope) -> int:

@@ -1,4 +1,6 @@
-"""What people fill in about who may do what: access rules, custom roles, service accounts and keys."""
+"""What people fill in about who may do what: access rules, custom roles, service accounts and
+keys.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,7 +30,9 @@ class ScopeField(forms.ChoiceField):
 
 
 def _typed(**more: str) -> forms.TextInput:
-    return forms.TextInput({"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"} | more)
+    return forms.TextInput(
+        {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"} | more
+    )
 
 
 class RuleForm(forms.Form):
@@ -39,36 +43,53 @@ class RuleForm(forms.Form):
         label="Name",
         max_length=2000,
         widget=_typed(),
-        help_text=f"Several with commas between them, {MOST} at most. A group as your single sign-on calls it.",
+        help_text=(
+            f"Several with commas between them, {MOST} at most. A group as your single sign-on "
+            "calls it."
+        ),
     )
     role = forms.ChoiceField(choices=role_choices, initial=L1)
 
     def __init__(self, *args: Any, user: User, **more: Any) -> None:
         super().__init__(*args, **more)
         help_text = "The rule holds there and in everything below."
-        self.fields["scope"] = ScopeField(user, Permission(Entity.ACCESS_RULES, Verb.CREATE), help_text=help_text)
+        self.fields["scope"] = ScopeField(
+            user, Permission(Entity.ACCESS_RULES, Verb.CREATE), help_text=help_text
+        )
 
 
 class AccountForm(forms.Form):
     """A new service account in one of the scopes where its maker may make one."""
 
-    name = forms.CharField(max_length=40, help_text="What it is for, e.g. nightly-training.", widget=_typed())
-    role = forms.ChoiceField(
-        choices=role_choices, initial=L2, help_text="Its first access rule; more are given on the page of access rules."
+    name = forms.CharField(
+        max_length=40, help_text="What it is for, e.g. nightly-training.", widget=_typed()
     )
-    expires = forms.ChoiceField(choices=list(LIVES.items()), required=False, help_text="From then on its secret opens nothing.")
+    role = forms.ChoiceField(
+        choices=role_choices,
+        initial=L2,
+        help_text="Its first access rule; more are given on the page of access rules.",
+    )
+    expires = forms.ChoiceField(
+        choices=list(LIVES.items()),
+        required=False,
+        help_text="From then on its secret opens nothing.",
+    )
     field_order = ("name", "scope", "role", "expires")
 
     def __init__(self, *args: Any, user: User, **more: Any) -> None:
         super().__init__(*args, **more)
-        self.fields["scope"] = ScopeField(user, Permission(Entity.SERVICE_ACCOUNTS, Verb.CREATE), help_text="Where it belongs.")
+        self.fields["scope"] = ScopeField(
+            user, Permission(Entity.SERVICE_ACCOUNTS, Verb.CREATE), help_text="Where it belongs."
+        )
         self.order_fields(self.field_order)
 
 
 class KeyForm(forms.Form):
     """A new personal access key."""
 
-    name = forms.CharField(max_length=40, help_text="What it is for, e.g. notebook.", widget=_typed())
+    name = forms.CharField(
+        max_length=40, help_text="What it is for, e.g. notebook.", widget=_typed()
+    )
     expires = forms.ChoiceField(choices=list(LIVES.items()), required=False, initial="90")
 
 
@@ -79,11 +100,15 @@ class CustomRoleForm(forms.Form):
     description = forms.CharField(max_length=250, required=False)
     permissions = forms.MultipleChoiceField(
         choices=[(f"{entity}:{verb}",) * 2 for entity in Entity for verb in Verb],
-        error_messages={"required": "Choose at least one permission: a role without any would be of no use."},
+        error_messages={
+            "required": "Choose at least one permission: a role without any would be of no use."
+        },
     )
 
     def rows(self, user: User) -> Sequence[tuple[Entity, Sequence[tuple[Verb, str, bool, bool]]]]:
-        """Each entity with its verbs: the box's value, whether it is ticked, and whether `user` may give it; "" is no box."""
+        """Each entity with its verbs: the box's value, whether it is ticked, and whether `user` may
+        give it; "" is no box.
+        """
         chosen = set(self["permissions"].value() or ())
         mine = user.rights.permissions_in(TENANT)
         return [
@@ -106,7 +131,20 @@ class CustomRoleForm(forms.Form):
 
 GROUPS: Sequence[tuple[str, Sequence[Entity]]] = (
     ("Work", (Entity.WORKLOADS, *ASSETS, Entity.POLICIES)),
-    ("Organisation", (Entity.OVERVIEW, Entity.PROJECTS, Entity.DEPARTMENTS, Entity.NODE_POOLS, Entity.CLUSTERS)),
-    ("Access", (Entity.USERS, Entity.SERVICE_ACCOUNTS, Entity.ACCESS_RULES, Entity.ROLES, Entity.AUDIT, Entity.SETTINGS)),
+    (
+        "Organisation",
+        (Entity.OVERVIEW, Entity.PROJECTS, Entity.DEPARTMENTS, Entity.NODE_POOLS, Entity.CLUSTERS),
+    ),
+    (
+        "Access",
+        (
+            Entity.USERS,
+            Entity.SERVICE_ACCOUNTS,
+            Entity.ACCESS_RULES,
+            Entity.ROLES,
+            Entity.AUDIT,
+            Entity.SETTINGS,
+        ),
+    ),
 )
 """The entities as the page of roles puts them together."""

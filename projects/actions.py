@@ -1,4 +1,6 @@
-"""What can be done to service accounts: programs' ways in. Their secrets are shown once, and kept as digests only."""
+"""What can be done to service accounts: programs' ways in. Their secrets are shown once, and kept
+as digests only.
+"""
 
 import hashlib
 import re
@@ -25,11 +27,18 @@ LIVES: Mapping[str, str] = {"": "Never", "30": "In 30 days", "90": "In 90 days",
 
 
 def create_service_account(
-    place: Project | Scope, name: str, *, by: User, role: str = L2, expires_at: datetime | None = None
+    place: Project | Scope,
+    name: str,
+    *,
+    by: User,
+    role: str = L2,
+    expires_at: datetime | None = None,
 ) -> tuple[ServiceAccount, str]:
-    """A new service account of a scope with its first access rule there, and its secret, which is told here only. "" is no role as yet.
+    """A new service account of a scope with its first access rule there, and its secret, which is
+    told here only. "" is no role as yet.
 
-    Raises NotAllowed or Http404 for somebody who may not, Clash for a name that is taken, UserError for one that cannot be.
+    Raises NotAllowed or Http404 for somebody who may not, Clash for a name that is taken, UserError
+    for one that cannot be.
     """
     scope = place if isinstance(place, Scope) else of_project(place)
     access.require(by, Verb.CREATE, Entity.SERVICE_ACCOUNTS, scope)
@@ -45,17 +54,32 @@ def create_service_account(
             if role:
                 granting.give(role, to=user, scope=scope, by=by)
             account = ServiceAccount.objects.create(
-                **scope.columns, name=name, user=user, client_id=client_id, secret_hash=digest(secret), expires_at=expires_at, created_by=by
+                **scope.columns,
+                name=name,
+                user=user,
+                client_id=client_id,
+                secret_hash=digest(secret),
+                expires_at=expires_at,
+                created_by=by,
             )
             after = {"client id": client_id, "role": role, "expires": _moment(expires_at)}
-            audit.record(Event.CREATE, "service-account", by=by, id=account.pk, name=name, scope=scope, after=after)
+            audit.record(
+                Event.CREATE,
+                "service-account",
+                by=by,
+                id=account.pk,
+                name=name,
+                scope=scope,
+                after=after,
+            )
     except IntegrityError:
         raise Clash(_taken(scope, name), field="name") from None
     return account, secret
 
 
 def rotate_secret(account: ServiceAccount, by: User) -> str:
-    """A new secret, told here only. The old one and the tokens got with it end now; when it expires stays as it is.
+    """A new secret, told here only. The old one and the tokens got with it end now; when it expires
+    stays as it is.
 
     Raises NotAllowed also for who may not do all that the account may: with its secret they would.
     """
@@ -67,13 +91,21 @@ def rotate_secret(account: ServiceAccount, by: User) -> str:
     with transaction.atomic():
         account.save(update_fields=["secret_hash", "rotated_at"])
         audit.record(
-            Event.SECRET, "service-account", by=by, id=account.pk, name=account.name, scope=account.scope, after={"secret": "changed"}
+            Event.SECRET,
+            "service-account",
+            by=by,
+            id=account.pk,
+            name=account.name,
+            scope=account.scope,
+            after={"secret": "changed"},
         )
     return secret
 
 
 def delete_service_account(account: ServiceAccount, by: User) -> None:
-    """Its secret and tokens end now. Its name stays in the history of what it did, and can be given again."""
+    """Its secret and tokens end now. Its name stays in the history of what it did, and can be given
+    again.
+    """
     access.require(by, Verb.DELETE, Entity.SERVICE_ACCOUNTS, account.scope)
     end_service_account(account, by)
 
@@ -83,7 +115,15 @@ def end_service_account(account: ServiceAccount, by: User) -> None:
     with transaction.atomic():
         user = account.user
         before = {"client id": account.client_id}
-        audit.record(Event.DELETE, "service-account", by=by, id=account.pk, name=account.name, scope=account.scope, before=before)
+        audit.record(
+            Event.DELETE,
+            "service-account",
+            by=by,
+            id=account.pk,
+            name=account.name,
+            scope=account.scope,
+            before=before,
+        )
         account.delete()
         granting.end(AccessRule.objects.filter(user=user).select_related("user", "custom_role"), by)
         user.is_active = False
@@ -95,7 +135,10 @@ def require_name(name: str) -> None:
     """Raises UserError for what cannot be the name of a service account or a key."""
     if not _NAME.fullmatch(name):
         raise UserError(
-            "The name must be at most 40 letters, digits, spaces, dots, dashes and underscores, and start and end with a letter or digit.",
+            (
+                "The name must be at most 40 letters, digits, spaces, dots, dashes and "
+                "underscores, and start and end with a letter or digit."
+            ),
             field="name",
         )
 
@@ -103,7 +146,10 @@ def require_name(name: str) -> None:
 def require_in_time(key: ServiceAccount | PersonalKey) -> None:
     """Raises UserError for one whose time is over: a new secret would open nothing."""
     if key.is_expired:
-        raise UserError(f"{key.name} has expired: a new secret would open nothing. Delete it, and make a new one.")
+        raise UserError(
+            f"{key.name} has expired: a new secret would open nothing. Delete it, and make a new "
+            "one."
+        )
 
 
 def expiry(days: str) -> datetime | None:
@@ -116,7 +162,9 @@ def a_secret() -> str:
 
 
 def digest(secret: str) -> str:
-    """How a secret is kept. It is 256 random bits, which nobody can guess, so a fast digest is enough."""
+    """How a secret is kept. It is 256 random bits, which nobody can guess, so a fast digest is
+    enough.
+    """
     return f"sha256${hashlib.sha256(secret.encode(errors='replace')).hexdigest()}"
 
 
@@ -126,7 +174,9 @@ def is_secret_of(account: ServiceAccount | PersonalKey, secret: str) -> bool:
 
 
 def _user_name(scope: Scope, name: str, client_id: str) -> str:
-    """No person can have a name with a slash, so nobody can pass for a service account; and no project one with a colon."""
+    """No person can have a name with a slash, so nobody can pass for a service account; and no
+    project one with a colon.
+    """
     wanted = f"{_place_name(scope)}/{name}"
     # A department may have got the name that another one had when its service account was made.
     return f"{wanted} ({client_id})" if User.objects.filter(username=wanted).exists() else wanted
@@ -136,7 +186,9 @@ def _place_name(scope: Scope) -> str:
     if scope == TENANT:
         return "all:all"
     # A floor above: a foreign key knows it by name only, and so does this.
-    model = apps.get_model("clusters" if scope.level is Level.CLUSTER else "projects", scope.level.value)
+    model = apps.get_model(
+        "clusters" if scope.level is Level.CLUSTER else "projects", scope.level.value
+    )
     found = model.objects.values_list("name", flat=True).get(pk=scope.id)
     return str(found) if scope.level is Level.PROJECT else f"{scope.level}:{found}"
 

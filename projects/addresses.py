@@ -1,4 +1,6 @@
-"""From where somebody's tokens are used. A first time from an address is worth an entry in the audit log; every other one costs nothing."""
+"""From where somebody's tokens are used. A first time from an address is worth an entry in the
+audit log; every other one costs nothing.
+"""
 
 import ipaddress
 from datetime import timedelta
@@ -41,10 +43,18 @@ def _look_up(user: User, address: str) -> None:
 
 
 def _surplus(user: User) -> list[int]:
-    return list(KnownAddress.objects.filter(user=user).order_by("-last_at", "-pk").values_list("pk", flat=True)[MOST : 2 * MOST])
+    return list(
+        KnownAddress.objects.filter(user=user)
+        .order_by("-last_at", "-pk")
+        .values_list("pk", flat=True)[MOST : 2 * MOST]
+    )
 
 
 def _known_as(text: str) -> str:
     """An IPv6 address by its /64 network, of which one person has many."""
     address = ipaddress.ip_address(text)
-    return text if address.version == 4 else str(ipaddress.ip_network((address, 64), strict=False).network_address)
+    return (
+        text
+        if address.version == 4
+        else str(ipaddress.ip_network((address, 64), strict=False).network_address)
+    )

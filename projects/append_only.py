@@ -1,7 +1,9 @@
-"""The triggers that keep the audit log as it was written: no entry is changed, and none is deleted but by the retention, when it is old.
+"""The triggers that keep the audit log as it was written: no entry is changed, and none is deleted
+but by the retention, when it is old.
 
-Both engines do the same: an UPDATE is refused always; a DELETE is let through in a transaction that has said `letting_go`, and then for
-entries older than a day only. PostgreSQL refuses TRUNCATE too. A migration that rebuilds the table has to `put` them there again.
+Both engines do the same: an UPDATE is refused always; a DELETE is let through in a transaction that
+has said `letting_go`, and then for entries older than a day only. PostgreSQL refuses TRUNCATE too.
+A migration that rebuilds the table has to `put` them there again.
 """
 
 from collections.abc import Iterator
@@ -16,7 +18,8 @@ _SQLITE_ON = (
     """CREATE TRIGGER muster_audit_no_update BEFORE UPDATE ON projects_auditentry
     BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END""",
     """CREATE TRIGGER muster_audit_no_delete BEFORE DELETE ON projects_auditentry
-    WHEN NOT EXISTS (SELECT 1 FROM muster_audit_letting_go) OR datetime(OLD.at) > datetime('now', '-1 day')
+    WHEN NOT EXISTS (SELECT 1 FROM muster_audit_letting_go)
+      OR datetime(OLD.at) > datetime('now', '-1 day')
     BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END""",
     # INSERT OR REPLACE deletes without asking a trigger.
     """CREATE TRIGGER muster_audit_no_replace BEFORE INSERT ON projects_auditentry
@@ -33,11 +36,13 @@ _POSTGRES_ON = (
     """CREATE OR REPLACE FUNCTION muster_audit_stays() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
       IF TG_OP = 'DELETE' THEN
-        IF current_setting('muster.audit_letting_go', true) = 'on' AND OLD.at < now() - interval '1 day' THEN
+        IF current_setting('muster.audit_letting_go', true) = 'on'
+          AND OLD.at < now() - interval '1 day' THEN
           RETURN OLD;
         END IF;
       END IF;
-      RAISE EXCEPTION 'the audit log is append-only' USING ERRCODE = 'integrity_constraint_violation';
+      RAISE EXCEPTION 'the audit log is append-only'
+        USING ERRCODE = 'integrity_constraint_violation';
     END $$""",
     """CREATE TRIGGER muster_audit_no_change BEFORE UPDATE OR DELETE ON projects_auditentry
     FOR EACH ROW EXECUTE FUNCTION muster_audit_stays()""",
@@ -50,8 +55,14 @@ _POSTGRES_OFF = (
     "DROP FUNCTION IF EXISTS muster_audit_stays()",
 )
 
-_SQLITE_SWITCHED = ("INSERT INTO muster_audit_letting_go VALUES (1)", "DELETE FROM muster_audit_letting_go")
-_POSTGRES_SWITCHED = ("SET LOCAL muster.audit_letting_go = 'on'", "SET LOCAL muster.audit_letting_go = 'off'")
+_SQLITE_SWITCHED = (
+    "INSERT INTO muster_audit_letting_go VALUES (1)",
+    "DELETE FROM muster_audit_letting_go",
+)
+_POSTGRES_SWITCHED = (
+    "SET LOCAL muster.audit_letting_go = 'on'",
+    "SET LOCAL muster.audit_letting_go = 'off'",
+)
 
 
 def put(connection: BaseDatabaseWrapper) -> None:

@@ -1,4 +1,6 @@
-"""Somebody stays in charge: a system administrator who can sign in, as this installation is set up now."""
+"""Somebody stays in charge: a system administrator who can sign in, as this installation is set up
+now.
+"""
 
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.db.models import Q, QuerySet
@@ -9,20 +11,29 @@ from projects.sign_on import accounts
 
 
 def others(but: AccessRule | User) -> bool:
-    """Whether a system administrator who can sign in is left without this rule, or without this user.
+    """Whether a system administrator who can sign in is left without this rule, or without this
+    user.
 
-    In a transaction, which holds what it counts: of two that take one another's role away at once, the second counts what the first left.
-    To be asked before any other rule is locked: whoever asks locks the same rows in the same order.
+    In a transaction, which holds what it counts: of two that take one another's role away at once,
+    the second counts what the first left. To be asked before any other rule is locked: whoever asks
+    locks the same rows in the same order.
     """
     rules = AccessRule.objects.filter(role=SYSTEM)
     list(rules.select_for_update().order_by("pk").values_list("pk", flat=True))
-    list(User.objects.select_for_update().filter(is_superuser=True).order_by("pk").values_list("pk", flat=True))
+    list(
+        User.objects.select_for_update()
+        .filter(is_superuser=True)
+        .order_by("pk")
+        .values_list("pk", flat=True)
+    )
     people = who_can_sign_in()
     if isinstance(but, User):
         people = people.exclude(pk=but.pk)
     else:
         rules = rules.exclude(pk=but.pk)
-    return people.filter(Q(is_superuser=True) | Q(pk__in=rules.values("user")) | Q(groups__in=rules.values("group"))).exists()
+    return people.filter(
+        Q(is_superuser=True) | Q(pk__in=rules.values("user")) | Q(groups__in=rules.values("group"))
+    ).exists()
 
 
 def who_can_sign_in() -> QuerySet[User]:

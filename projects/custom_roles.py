@@ -1,4 +1,6 @@
-"""Roles that administrators put together from the permissions of the table. Nobody makes one that permits more than they may."""
+"""Roles that administrators put together from the permissions of the table. Nobody makes one that
+permits more than they may.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -18,9 +20,13 @@ MOST_NAMED = 5
 
 
 def create(name: str, description: str, permissions: Iterable[str], *, by: User) -> CustomRole:
-    """A new role. Raises NotAllowed for who may not, or would permit what they may not; Clash for a name that is taken."""
+    """A new role. Raises NotAllowed for who may not, or would permit what they may not; Clash for a
+    name that is taken.
+    """
     access.require(by, Verb.CREATE, Entity.ROLES, TENANT)
-    role = CustomRole(name=name, description=description, permissions=stored(permissions), created_by=by)
+    role = CustomRole(
+        name=name, description=description, permissions=stored(permissions), created_by=by
+    )
     _require(role, by)
     try:
         with transaction.atomic():
@@ -31,8 +37,17 @@ def create(name: str, description: str, permissions: Iterable[str], *, by: User)
     return role
 
 
-def edit(pk: int, name: str, description: str, permissions: Iterable[str], *, by: User, version: int | None = None) -> CustomRole:
-    """Change a role: whoever has it has what it permits from now on. `version` is the one that was edited, None whichever there is.
+def edit(
+    pk: int,
+    name: str,
+    description: str,
+    permissions: Iterable[str],
+    *,
+    by: User,
+    version: int | None = None,
+) -> CustomRole:
+    """Change a role: whoever has it has what it permits from now on. `version` is the one that was
+    edited, None whichever there is.
 
     Raises as `create`, and ChangedMeanwhile where the role is of another version by now.
     """
@@ -43,7 +58,12 @@ def edit(pk: int, name: str, description: str, permissions: Iterable[str], *, by
             unchanged(role.version, version, role.name)
             before = state(role)
             _require(role, by)
-            role.name, role.description, role.permissions, role.version = name, description, stored(permissions), role.version + 1
+            role.name, role.description, role.permissions, role.version = (
+                name,
+                description,
+                stored(permissions),
+                role.version + 1,
+            )
             _require(role, by)
             role.save(update_fields=["name", "description", "permissions", "version", "updated_at"])
             old, new = audit.changed(before, state(role))
@@ -76,18 +96,29 @@ def in_use(role: CustomRole) -> str:
 
 def state(role: CustomRole) -> Mapping[str, Any]:
     """What of it can be changed."""
-    return {"name": role.name, "description": role.description, "permissions": list(role.permissions)}
+    return {
+        "name": role.name,
+        "description": role.description,
+        "permissions": list(role.permissions),
+    }
 
 
 def stored(permissions: Iterable[str]) -> Sequence[str]:
-    """As a row keeps them: with what they are of no use without, in the order of the table. Raises UserError for what is none."""
+    """As a row keeps them: with what they are of no use without, in the order of the table. Raises
+    UserError for what is none.
+    """
     try:
         found = {Permission.read(text) for text in permissions}
     except ValueError:
-        raise UserError("There is no such permission. Choose those of the table.", field="permissions") from None
+        raise UserError(
+            "There is no such permission. Choose those of the table.", field="permissions"
+        ) from None
     kept = read(str(each) for each in found)
     if not kept:
-        raise UserError("Choose at least one permission: a role without any would be of no use.", field="permissions")
+        raise UserError(
+            "Choose at least one permission: a role without any would be of no use.",
+            field="permissions",
+        )
     return [str(each) for each in sorted(kept)]
 
 

@@ -11,19 +11,29 @@ from projects.models import Department, Project
 
 
 def with_sums(rows: "QuerySet[Department]") -> "QuerySet[Department]":
-    """With how many projects each has, and what they have and hold together; the same query however many there are."""
+    """With how many projects each has, and what they have and hold together; the same query however
+    many there are.
+    """
     mine = Project.objects.there().filter(department=OuterRef("pk")).order_by().values("department")
     held = Cast(KeyTextTransform("gpu", "allocated"), FloatField())
     return rows.annotate(
         projects_count=Subquery(mine.annotate(found=Count("pk")).values("found")),
-        projects_unlimited=Subquery(mine.annotate(found=Count("pk", filter=Q(gpu_quota=None))).values("found")),
-        projects_gpus=Subquery(mine.annotate(found=Sum("gpu_quota")).values("found"), output_field=DecimalField()),
-        held_gpus=Subquery(mine.annotate(found=Sum(held)).values("found"), output_field=FloatField()),
+        projects_unlimited=Subquery(
+            mine.annotate(found=Count("pk", filter=Q(gpu_quota=None))).values("found")
+        ),
+        projects_gpus=Subquery(
+            mine.annotate(found=Sum("gpu_quota")).values("found"), output_field=DecimalField()
+        ),
+        held_gpus=Subquery(
+            mine.annotate(found=Sum(held)).values("found"), output_field=FloatField()
+        ),
     )
 
 
 def quota_of(row: Any) -> Decimal | None:
-    """GPUs that are a department's: its own number, or the sum of its projects'; None is without limit."""
+    """GPUs that are a department's: its own number, or the sum of its projects'; None is without
+    limit.
+    """
     if row.gpu_quota is not None:
         return Decimal(row.gpu_quota)
     return None if row.projects_unlimited else Decimal(row.projects_gpus or 0)

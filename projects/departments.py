@@ -19,7 +19,9 @@ MOST_NAMED = 5
 
 
 def create(form: "quotas.SharesForm", by: User) -> Department:
-    """A new department as a valid form says. Raises NotAllowed, and Clash where its name is taken."""
+    """A new department as a valid form says. Raises NotAllowed, and Clash where its name is
+    taken.
+    """
     access.require(by, Verb.CREATE, Entity.DEPARTMENTS)
     made = Department(name=form.cleaned_data["name"])
     form.fill(made)
@@ -32,10 +34,13 @@ def create(form: "quotas.SharesForm", by: User) -> Department:
     return made
 
 
-def change(department: Department, form: "quotas.SharesForm", by: User, edited: int | None = None) -> Department:
+def change(
+    department: Department, form: "quotas.SharesForm", by: User, edited: int | None = None
+) -> Department:
     """The department as a valid form says; the Queues of its projects follow.
 
-    `edited` is the version that was looked at. Raises NotAllowed, Http404, ChangedMeanwhile, and Clash where its name is taken.
+    `edited` is the version that was looked at. Raises NotAllowed, Http404, ChangedMeanwhile, and
+    Clash where its name is taken.
     """
     access.require(by, Verb.EDIT, Entity.DEPARTMENTS, of_department(department))
     try:
@@ -59,7 +64,8 @@ def delete(department: Department, by: User) -> None:
 
     The history of its projects that have left stays, and with it the row they name.
 
-    Raises NotAllowed, Http404, and Clash while it has projects, or something elsewhere needs a credential of it.
+    Raises NotAllowed, Http404, and Clash while it has projects, or something elsewhere needs a
+    credential of it.
     """
     access.require(by, Verb.DELETE, Entity.DEPARTMENTS, of_department(department))
     with transaction.atomic():
@@ -76,15 +82,24 @@ def delete(department: Department, by: User) -> None:
 
 
 def hindrances(department: Department, by: User) -> str:
-    """Why a department cannot be deleted now, and what to do, as far as `by` may know; "" where it can."""
+    """Why a department cannot be deleted now, and what to do, as far as `by` may know; "" where it
+    can.
+    """
     names = list(department.projects.there().order_by("name").values_list("name", flat=True)[:100])
     if not names:
         used = import_string(f"{settings.ASSETS}.holding")(of_department(department), by)
         told = f"Credentials of department {department.name} are used elsewhere, by {used}."
-        return f"{told} Choose other credentials there, or delete what uses them, first." if used else ""
+        return (
+            f"{told} Choose other credentials there, or delete what uses them, first."
+            if used
+            else ""
+        )
     shown = ", ".join(names[:MOST_NAMED])
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"Department {department.name} has projects: {shown}{more}. Delete them, or move them to another department, first."
+    return (
+        f"Department {department.name} has projects: {shown}{more}. Delete them, or move them to "
+        "another department, first."
+    )
 
 
 def provision(department: Department) -> None:
@@ -100,7 +115,16 @@ def told(department: Department) -> Mapping[str, Any]:
 
 
 def _record(event: audit.Event, row: Department, by: User, before: Any, after: Any) -> None:
-    audit.record(event, "department", by=by, id=row.pk, name=row.name, scope=of_department(row), before=before, after=after)
+    audit.record(
+        event,
+        "department",
+        by=by,
+        id=row.pk,
+        name=row.name,
+        scope=of_department(row),
+        before=before,
+        after=after,
+    )
 
 
 def _taken(name: str) -> Clash:

@@ -15,7 +15,9 @@ class Difference:
     after: str | None
 
 
-def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> Sequence[Difference]:
+def differences(
+    before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+) -> Sequence[Difference]:
     """The fields of both states, each once, in their order."""
     old, new = before or {}, after or {}
     return [Difference(name, _text(old, name), _text(new, name)) for name in {**old, **new}]
@@ -29,4 +31,8 @@ def _text(state: Mapping[str, Any], name: str) -> str | None:
         return "nothing"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return json.dumps(value, indent=1, ensure_ascii=False) if isinstance(value, dict | list) else str(value)
+    return (
+        json.dumps(value, indent=1, ensure_ascii=False)
+        if isinstance(value, dict | list)
+        else str(value)
+    )

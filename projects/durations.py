@@ -10,7 +10,9 @@ LONGEST = 366 * 86400
 
 
 def read(text: str) -> int:
-    """Seconds of "2h", "90m", "7d" or "1d 12h". Raises ValueError for anything else, and for more than LONGEST."""
+    """Seconds of "2h", "90m", "7d" or "1d 12h". Raises ValueError for anything else, and for more
+    than LONGEST.
+    """
     asked = text.strip().lower()
     found, at = 0, 0
     while at < len(asked):
@@ -28,7 +30,11 @@ def read(text: str) -> int:
 
 def typed(seconds: int | None) -> str:
     """As it would be typed; "" for none."""
-    return "" if seconds is None else "".join(f"{count}{unit}" for count, unit, _ in _parts(seconds)) or "0s"
+    return (
+        ""
+        if seconds is None
+        else "".join(f"{count}{unit}" for count, unit, _ in _parts(seconds)) or "0s"
+    )
 
 
 def words(seconds: float) -> str:

@@ -1,4 +1,6 @@
-"""How long the audit log goes back: what is older than the settings say goes, and that it went is recorded."""
+"""How long the audit log goes back: what is older than the settings say goes, and that it went is
+recorded.
+"""
 
 from datetime import datetime, timedelta
 
@@ -17,7 +19,9 @@ BATCHES = 100
 
 
 def forget_old_entries() -> int:
-    """Delete what is older than MUSTER_AUDIT_DAYS, and record how many entries that were. Also addresses that were not seen for so long."""
+    """Delete what is older than MUSTER_AUDIT_DAYS, and record how many entries that were. Also
+    addresses that were not seen for so long.
+    """
     before = timezone.now() - timedelta(days=settings.OPTIONS.audit_days)
     KnownAddress.objects.filter(last_at__lt=before).delete()
     gone = 0
@@ -31,7 +35,11 @@ def forget_old_entries() -> int:
 
 def _forget(before: datetime) -> int:
     with append_only.letting_go(connection):
-        old = list(AuditEntry.objects.filter(at__lt=before).order_by("at").values_list("pk", flat=True)[:BATCH])
+        old = list(
+            AuditEntry.objects.filter(at__lt=before)
+            .order_by("at")
+            .values_list("pk", flat=True)[:BATCH]
+        )
         if not old:
             return 0
         gone, _ = AuditEntry.objects.filter(pk__in=old).delete()

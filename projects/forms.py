@@ -10,23 +10,37 @@ from projects.actions import LIVES
 from projects.models import CustomRole, User
 from projects.permissions import L2, ROLES
 
-USER_NAME = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9@.+_-]*$", "Use letters, digits and @ . + - _, and start with a letter or a digit.")
+USER_NAME = RegexValidator(
+    r"^[A-Za-z0-9][A-Za-z0-9@.+_-]*$",
+    "Use letters, digits and @ . + - _, and start with a letter or a digit.",
+)
 
 
 class SignInForm(forms.Form):
     """A name and a password; whether they fit is the view's to say."""
 
     username = forms.CharField(
-        label="User name", max_length=150, widget=forms.TextInput({"autocomplete": "username", "autocapitalize": "none", "autofocus": True})
+        label="User name",
+        max_length=150,
+        widget=forms.TextInput(
+            {"autocomplete": "username", "autocapitalize": "none", "autofocus": True}
+        ),
     )
-    password = forms.CharField(max_length=4096, strip=False, widget=forms.PasswordInput({"autocomplete": "current-password"}))
+    password = forms.CharField(
+        max_length=4096,
+        strip=False,
+        widget=forms.PasswordInput({"autocomplete": "current-password"}),
+    )
 
 
 class PasswordForm(forms.Form):
     """One's own new password: the present one proves that it is oneself who asks."""
 
     present = forms.CharField(
-        label="Present password", max_length=4096, strip=False, widget=forms.PasswordInput({"autocomplete": "current-password"})
+        label="Present password",
+        max_length=4096,
+        strip=False,
+        widget=forms.PasswordInput({"autocomplete": "current-password"}),
     )
     new = forms.CharField(
         label="New password",
@@ -36,7 +50,10 @@ class PasswordForm(forms.Form):
         help_text="At least 10 characters; not your name, and not one that everybody uses.",
     )
     again = forms.CharField(
-        label="New password again", max_length=4096, strip=False, widget=forms.PasswordInput({"autocomplete": "new-password"})
+        label="New password again",
+        max_length=4096,
+        strip=False,
+        widget=forms.PasswordInput({"autocomplete": "new-password"}),
     )
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
@@ -52,7 +69,8 @@ class PasswordForm(forms.Form):
     def clean_new(self) -> str:
         new: str = self.cleaned_data["new"]
         password_validation.validate_password(new, self.user)
-        # Compared with what was typed as the present one, so that this tells nothing to who does not know it.
+        # Compared with what was typed as the present one, so that this tells nothing to who does
+        # not know it.
         if new == self.cleaned_data.get("present"):
             raise forms.ValidationError("This is your present password. Choose another one.")
         return new
@@ -76,7 +94,9 @@ class UserForm(forms.Form):
     )
     email = forms.EmailField(label="Email address", required=False)
     is_superuser = forms.BooleanField(
-        label="System administrator", required=False, help_text="May do everything everywhere, by an access rule that can be taken away."
+        label="System administrator",
+        required=False,
+        help_text="May do everything everywhere, by an access rule that can be taken away.",
     )
 
     def __init__(self, *args: Any, may_put_in_charge: bool = False, **kwargs: Any) -> None:
@@ -88,7 +108,9 @@ class UserForm(forms.Form):
         name: str = self.cleaned_data["username"]
         # Names that differ by case only would be taken for one another.
         if User.objects.filter(username__iexact=name).exists():
-            raise forms.ValidationError("There is a user of this name already. Choose another name.")
+            raise forms.ValidationError(
+                "There is a user of this name already. Choose another name."
+            )
         return name
 
 
@@ -99,12 +121,19 @@ MOST_CUSTOM = 200
 def role_choices() -> list[tuple[str, str]]:
     """All roles of the table, and the custom ones."""
     custom = CustomRole.objects.order_by("name").values_list("pk", "name")[:MOST_CUSTOM]
-    return [*((key, role.label) for key, role in ROLES.items()), *((f"custom:{pk}", name) for pk, name in custom)]
+    return [
+        *((key, role.label) for key, role in ROLES.items()),
+        *((f"custom:{pk}", name) for pk, name in custom),
+    ]
 
 
 def project_roles() -> list[tuple[str, str]]:
     """Those of them that can be given in a project."""
-    return [(key, label) for key, label in role_choices() if key not in ROLES or not ROLES[key].tenant_only]
+    return [
+        (key, label)
+        for key, label in role_choices()
+        if key not in ROLES or not ROLES[key].tenant_only
+    ]
 
 
 class RoleForm(forms.Form):
@@ -114,9 +143,15 @@ class RoleForm(forms.Form):
 
 
 class PersonForm(RoleForm):
-    """Somebody who gets a role in a project. Who has none yet is typed, not picked: a project's administrator does not see all users."""
+    """Somebody who gets a role in a project. Who has none yet is typed, not picked: a project's
+    administrator does not see all users.
+    """
 
-    username = forms.CharField(label="User name", max_length=150, widget=forms.TextInput({"autocomplete": "off", "autocapitalize": "none"}))
+    username = forms.CharField(
+        label="User name",
+        max_length=150,
+        widget=forms.TextInput({"autocomplete": "off", "autocapitalize": "none"}),
+    )
     field_order = ("username", "role")
 
     def clean_username(self) -> User:
@@ -124,7 +159,8 @@ class PersonForm(RoleForm):
         user = User.objects.filter(username__iexact=name, is_active=True, is_service=False).first()
         if user is None:
             raise forms.ValidationError(
-                "There is no user of this name who can sign in. Check the spelling, or ask an administrator of Muster."
+                "There is no user of this name who can sign in. Check the spelling, or ask an "
+                "administrator of Muster."
             )
         return user
 
@@ -133,7 +169,13 @@ class ServiceAccountForm(forms.Form):
     """A program's way in. What a name may be is `actions.create_service_account`'s to say."""
 
     name = forms.CharField(
-        max_length=40, help_text="What it is for, e.g. nightly-training.", widget=forms.TextInput({"autocomplete": "off"})
+        max_length=40,
+        help_text="What it is for, e.g. nightly-training.",
+        widget=forms.TextInput({"autocomplete": "off"}),
     )
-    role = forms.ChoiceField(choices=project_roles, initial=L2, help_text="A researcher launches and stops workloads; a viewer reads.")
+    role = forms.ChoiceField(
+        choices=project_roles,
+        initial=L2,
+        help_text="A researcher launches and stops workloads; a viewer reads.",
+    )
     expires = forms.ChoiceField(choices=list(LIVES.items()), required=False)

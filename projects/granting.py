@@ -15,7 +15,9 @@ from projects.scopes import TENANT, Scope
 
 
 def role_of(key: str) -> Role:
-    """The role of the table with this key, or the custom one of "custom:<id>". Raises UserError where there is none."""
+    """The role of the table with this key, or the custom one of "custom:<id>". Raises UserError
+    where there is none.
+    """
     if key in ROLES:
         return ROLES[key]
     pk = _custom(key)
@@ -28,10 +30,16 @@ def role_of(key: str) -> Role:
 def _custom(key: str) -> int:
     """The id of "custom:<id>"; 0 for anything else."""
     name, _, number = key.partition(":")
-    return int(number) if name == "custom" and number.isascii() and number.isdigit() and len(number) < 19 else 0
+    return (
+        int(number)
+        if name == "custom" and number.isascii() and number.isdigit() and len(number) < 19
+        else 0
+    )
 
 
-def give_all(key: str, *, to: Sequence[User | Group], scope: Scope, by: User) -> Sequence[AccessRule]:
+def give_all(
+    key: str, *, to: Sequence[User | Group], scope: Scope, by: User
+) -> Sequence[AccessRule]:
     """The same rule for several subjects: for all of them, or for none. Raises as `give`."""
     with transaction.atomic():
         return [give(key, to=_kept(each), scope=scope, by=by) for each in to]
@@ -47,56 +55,92 @@ def _kept(subject: User | Group) -> User | Group:
 def give(key: str, *, to: User | Group, scope: Scope, by: User) -> AccessRule:
     """A new access rule: from now on `to` has the role in the scope and everything below it.
 
-    Raises NotAllowed or Http404 where `by` may give none there, or not one that permits what they may not do there themselves;
-    UserError for a role that cannot be given there, and Clash where there is this rule already.
+    Raises NotAllowed or Http404 where `by` may give none there, or not one that permits what they
+    may not do there themselves; UserError for a role that cannot be given there, and Clash where
+    there is this rule already.
     """
     access.require(by, Verb.CREATE, Entity.ACCESS_RULES, scope)
     if not choosing.is_there(scope):
         raise Http404("There is no such scope among those that you may see.")
     if isinstance(to, User) and to.is_service and not to.is_active:
-        raise UserError(f"The service account {to} is deleted. Choose another one.", field="subjects")
+        raise UserError(
+            f"The service account {to} is deleted. Choose another one.", field="subjects"
+        )
     subject = {"user": to} if isinstance(to, User) else {"group": to}
     chosen = {"custom_role_id": _custom(key)} if _custom(key) else {"role": key}
     with transaction.atomic():
-        # Locked until this is committed: a custom role is not deleted and gets no other permissions between the look at it and the rule.
+        # Locked until this is committed: a custom role is not deleted and gets no other permissions
+        # between the look at it and the rule.
         list(CustomRole.objects.select_for_update().filter(pk=_custom(key)).values_list("pk"))
         role = role_of(key)
         require_within(role.permissions, scope, by, role.label)
         if role.tenant_only and scope != TENANT:
-            raise UserError(f"{role.label} is a role in the whole of Muster: give it there, or choose another role.", field="role")
+            raise UserError(
+                (
+                    f"{role.label} is a role in the whole of Muster: give it there, or choose "
+                    "another role."
+                ),
+                field="role",
+            )
         try:
             with transaction.atomic():
-                rule = AccessRule.objects.create(**subject, **chosen, **scope.columns, created_by=by)
+                rule = AccessRule.objects.create(
+                    **subject, **chosen, **scope.columns, created_by=by
+                )
         except IntegrityError:
             raise Clash(f"{to} is {role.label} there already.", field="role") from None
-        audit.record(Event.GRANT, "access-rule", by=by, id=rule.pk, name=str(to), scope=scope, after={"role": role.label})
+        audit.record(
+            Event.GRANT,
+            "access-rule",
+            by=by,
+            id=rule.pk,
+            name=str(to),
+            scope=scope,
+            after={"role": role.label},
+        )
     return rule
 
 
 def take(rule: AccessRule, by: User) -> None:
     """Take an access rule away.
 
-    Raises NotAllowed or Http404 for who may not, and for who would take the role of system administrators without being one; UserError
-    where nobody would be left in charge.
+    Raises NotAllowed or Http404 for who may not, and for who would take the role of system
+    administrators without being one; UserError where nobody would be left in charge.
     """
     access.require(by, Verb.DELETE, Entity.ACCESS_RULES, rule.scope)
     if rule.role == SYSTEM and not is_in_charge(by):
-        raise NotAllowed(f"{rule.subject} is {rule.role_label}, and only another one can take that away. Ask a system administrator.")
+        raise NotAllowed(
+            f"{rule.subject} is {rule.role_label}, and only another one can take that away. Ask "
+            "a system administrator."
+        )
     with transaction.atomic():
         others = rule.role != SYSTEM or charge.others(rule)
         if not AccessRule.objects.select_for_update().filter(pk=rule.pk).exists():
             raise Http404("This access rule is not there any more.")
         if not others:
-            raise UserError("This is the only system administrator who can sign in. Make somebody else one first.")
+            raise UserError(
+                "This is the only system administrator who can sign in. Make somebody else one "
+                "first."
+            )
         end([rule], by)
 
 
 def end(rules: Iterable[AccessRule], by: User) -> None:
-    """The same without asking who may: for rules that go with their scope, or with their service account. Each has its entry."""
+    """The same without asking who may: for rules that go with their scope, or with their service
+    account. Each has its entry.
+    """
     with transaction.atomic():
         for rule in rules:
             before = {"role": rule.role_label}
-            audit.record(Event.REVOKE, "access-rule", by=by, id=rule.pk, name=str(rule.subject), scope=rule.scope, before=before)
+            audit.record(
+                Event.REVOKE,
+                "access-rule",
+                by=by,
+                id=rule.pk,
+                name=str(rule.subject),
+                scope=rule.scope,
+                before=before,
+            )
             rule.delete()
 
 
@@ -105,17 +149,21 @@ def require_within(permissions: frozenset[Permission], scope: Scope, by: User, l
     beyond = sorted(permissions - by.rights.permissions_in(scope))
     if beyond:
         raise NotAllowed(
-            f"{label} may {beyond[0].words}, which you may not do there yourself, so you cannot give it. Ask a system administrator."
+            f"{label} may {beyond[0].words}, which you may not do there yourself, so you cannot "
+            "give it. Ask a system administrator."
         )
 
 
 def require_not_above(user: User, by: User) -> None:
-    """Raises NotAllowed where `user` may do something somewhere that `by` may not: who could become them would have it."""
+    """Raises NotAllowed where `user` may do something somewhere that `by` may not: who could become
+    them would have it.
+    """
     for grant in user.rights.grants:
         beyond = sorted(grant.permissions - by.rights.permissions_in(grant.scope))
         if beyond:
             raise NotAllowed(
-                f"{user} may {beyond[0].words} where you may not, so you cannot get in as {user}. Ask a system administrator to do it."
+                f"{user} may {beyond[0].words} where you may not, so you cannot get in as "
+                f"{user}. Ask a system administrator to do it."
             )
 
 

@@ -1,4 +1,6 @@
-"""How passwords are kept. A good hash takes a tenth of a gigabyte on purpose, so only a few are made at once."""
+"""How passwords are kept. A good hash takes a tenth of a gigabyte on purpose, so only a few are
+made at once.
+"""
 
 import threading
 from typing import Any

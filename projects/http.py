@@ -5,6 +5,8 @@ from projects.models import User
 
 
 class Request(http.Request):
-    """LoginRequiredMiddleware, and for the API its authentication, see to it that there is a user."""
+    """LoginRequiredMiddleware, and for the API its authentication, see to it that there is a
+    user.
+    """
 
     user: User

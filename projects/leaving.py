@@ -1,4 +1,6 @@
-"""When a project is deleted: who may, what stands against it, and what of it ends at once. Its cluster follows, a floor above."""
+"""When a project is deleted: who may, what stands against it, and what of it ends at once. Its
+cluster follows, a floor above.
+"""
 
 from collections.abc import Sequence
 
@@ -18,19 +20,26 @@ MOST_NAMED = 5
 
 
 def hindrances(project: Project) -> Sequence[str]:
-    """The names of what has to end first: whatever in the floors above is still at work in the project."""
-    return [name for path in settings.LEAVING for name in import_string(f"{path}.hindering")(project)]
+    """The names of what has to end first: whatever in the floors above is still at work in the
+    project.
+    """
+    return [
+        name for path in settings.LEAVING for name in import_string(f"{path}.hindering")(project)
+    ]
 
 
 def leave(project: Project, by: User) -> None:
-    """Delete a project: nobody sees it any more, its people have no role in it, and its programs and assets end now.
+    """Delete a project: nobody sees it any more, its people have no role in it, and its programs
+    and assets end now.
 
-    What has come to rest in it is deleted afterwards, and its history stays. Its name is free at once, but on its own cluster, where it
-    is once nothing is left there. Raises NotAllowed for anybody but an administrator of Muster, and Clash while something is at work.
+    What has come to rest in it is deleted afterwards, and its history stays. Its name is free at
+    once, but on its own cluster, where it is once nothing is left there. Raises NotAllowed for
+    anybody but an administrator of Muster, and Clash while something is at work.
     """
     access.require(by, Verb.DELETE, Entity.PROJECTS, of_project(project))
     with transaction.atomic():
-        # A submission that is being written holds the row: it comes before, and is counted, or finds no project.
+        # A submission that is being written holds the row: it comes before, and is counted, or
+        # finds no project.
         row = Project.objects.select_for_update().get(pk=project.pk)
         if row.left_at is not None:
             return
@@ -39,11 +48,21 @@ def leave(project: Project, by: User) -> None:
         end_at(of_project(row), by)
         row.left_at, row.left_by, row.sync_error = timezone.now(), by, ""
         row.save(update_fields=["left_at", "left_by", "sync_error"])
-        audit.record(audit.Event.DELETE, "project", by=by, id=row.pk, name=row.name, scope=of_project(row), before={"name": row.name})
+        audit.record(
+            audit.Event.DELETE,
+            "project",
+            by=by,
+            id=row.pk,
+            name=row.name,
+            scope=of_project(row),
+            before={"name": row.name},
+        )
 
 
 def end_at(scope: Scope, by: User) -> None:
-    """What belongs to a scope goes with it: its service accounts, its access rules and its assets, each with its entry."""
+    """What belongs to a scope goes with it: its service accounts, its access rules and its assets,
+    each with its entry.
+    """
     for account in ServiceAccount.objects.at(scope).select_related("user"):
         end_service_account(account, by)
     granting.end(AccessRule.objects.at(scope).with_subject(), by)
@@ -54,4 +73,7 @@ def in_the_way(project: Project, names: Sequence[str]) -> str:
     """Why a project cannot be deleted now."""
     shown = ", ".join(names[:MOST_NAMED])
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"Project {project.name} has workloads that are still at work: {shown}{more}. Stop or delete them first."
+    return (
+        f"Project {project.name} has workloads that are still at work: {shown}{more}. Stop or "
+        "delete them first."
+    )

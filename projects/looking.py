@@ -1,6 +1,8 @@
-"""Looking at Muster as another user sees it: begun and ended by an administrator, read-only, and in the audit log.
+"""Looking at Muster as another user sees it: begun and ended by an administrator, read-only, and in
+the audit log.
 
-While it lasts `request.user` is whom one looks as, and `request.looker` is who really asks. The REST API knows nothing of it.
+While it lasts `request.user` is whom one looks as, and `request.looker` is who really asks. The
+REST API knows nothing of it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +26,9 @@ KEY = "muster_looking_as"
 """In the session: the id of whom one looks as."""
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _THEIRS = ("/account", "/sign-in", "/sign-on")
-"""What is nobody's but the person's own: passwords, second factors, keys, sessions, and who they are at the single sign-on."""
+"""What is nobody's but the person's own: passwords, second factors, keys, sessions, and who they
+are at the single sign-on.
+"""
 _WRITES = "writes_when_asked"
 """On a view: what `writes` says of it."""
 
@@ -32,13 +36,17 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 def writes(view: View) -> View:
-    """Says of a view that it stores something although it is only asked for, so that nobody comes there who looks as another."""
+    """Says of a view that it stores something although it is only asked for, so that nobody comes
+    there who looks as another.
+    """
     setattr(view, _WRITES, True)
     return view
 
 
 def start(request: HttpRequest, pk: int, by: User) -> User:
-    """From now on this browser looks as the user. Raises NotAllowed for who may not, and for a user who may do what they may not."""
+    """From now on this browser looks as the user. Raises NotAllowed for who may not, and for a user
+    who may do what they may not.
+    """
     access.require(by, Verb.EDIT, Entity.USERS, TENANT)
     user = get_object_or_404(User, pk=pk, is_service=False)
     if user == by:
@@ -46,7 +54,14 @@ def start(request: HttpRequest, pk: int, by: User) -> User:
     if not user.is_active:
         raise UserError(f"{user} is deactivated, and sees nothing. Activate them first.")
     granting.require_not_above(user, by)
-    audit.record(Event.LOOK_AS, "user", by=by, id=user.pk, name=user.username, text="Began to look as this user.")
+    audit.record(
+        Event.LOOK_AS,
+        "user",
+        by=by,
+        id=user.pk,
+        name=user.username,
+        text="Began to look as this user.",
+    )
     request.session[KEY] = user.pk
     return user
 
@@ -55,17 +70,27 @@ def end(request: HttpRequest, by: User) -> None:
     """Look as oneself again."""
     user = User.objects.filter(pk=request.session.pop(KEY, None)).first()
     if user is not None:
-        audit.record(Event.LOOK_AS, "user", by=by, id=user.pk, name=user.username, text="Looked as this user no more.")
+        audit.record(
+            Event.LOOK_AS,
+            "user",
+            by=by,
+            id=user.pk,
+            name=user.username,
+            text="Looked as this user no more.",
+        )
 
 
 def seen_by(looker: User, session: SessionBase) -> User | None:
-    """Whom the one who is signed in looks as, as their session says; None for nobody, or for one as whom they may not look any more."""
+    """Whom the one who is signed in looks as, as their session says; None for nobody, or for one as
+    whom they may not look any more.
+    """
     seen = User.objects.filter(pk=session.get(KEY, 0), is_active=True, is_service=False).first()
     return seen if seen is not None and _may_look(looker, seen) else None
 
 
 def asking(request: HttpRequest) -> Callable[[], User | None]:
-    """For a stream, which outlives its request: tells at any later time whose page it is by then, as `request.user` would be.
+    """For a stream, which outlives its request: tells at any later time whose page it is by then,
+    as `request.user` would be.
 
     None once the session has ended or expired, or its user may not come in any more.
     """
@@ -84,7 +109,9 @@ def asking(request: HttpRequest) -> Callable[[], User | None]:
 
 
 class Looking(MiddlewareMixin):
-    """Puts whom one looks as in the place of who is signed in, and refuses everything but looking."""
+    """Puts whom one looks as in the place of who is signed in, and refuses everything but
+    looking.
+    """
 
     def process_request(self, request: HttpRequest) -> HttpResponse | None:
         if request.path.startswith("/api/") or KEY not in request.session:
@@ -107,7 +134,11 @@ class Looking(MiddlewareMixin):
         return _refusal(request, seen)
 
     def process_view(
-        self, request: HttpRequest, view: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+        self,
+        request: HttpRequest,
+        view: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
     ) -> HttpResponse | None:
         if not hasattr(request, "looker") or not getattr(view, _WRITES, False):
             return None
@@ -130,9 +161,17 @@ def _refusal(request: HttpRequest, seen: User) -> HttpResponse | None:
     if request.method not in _SAFE:
         return refused(request, NotAllowed(_told(seen)))
     if request.path.startswith(_THEIRS):
-        return refused(request, NotAllowed(f"This page is {seen.username}'s own, and nobody else's to see. {_told(seen)}"))
+        return refused(
+            request,
+            NotAllowed(
+                f"This page is {seen.username}'s own, and nobody else's to see. {_told(seen)}"
+            ),
+        )
     return None
 
 
 def _told(seen: User) -> str:
-    return f"You look at Muster as {seen.username}, and can only look. End that first, at the top of the page."
+    return (
+        f"You look at Muster as {seen.username}, and can only look. End that first, at the top of "
+        "the page."
+    )

@@ -13,7 +13,9 @@ from projects import audit, throttle
 
 
 class Origins:
-    """What is recorded while a request is answered has its address, id, method and path. Sync and async, so that streams stay streams."""
+    """What is recorded while a request is answered has its address, id, method and path. Sync and
+    async, so that streams stay streams.
+    """
 
     sync_capable = True
     async_capable = True
@@ -38,7 +40,9 @@ class Origins:
 def _known(request: HttpRequest) -> Iterator[str]:
     its_id = tracing.chosen(request.headers.get(tracing.HEADER, ""))
     address = throttle.ip_of(request)
-    origin = audit.Origin(str(address) if address else None, its_id, request.method or "", request.path)
+    origin = audit.Origin(
+        str(address) if address else None, its_id, request.method or "", request.path
+    )
     # For the pages of what went wrong.
     request.request_id = its_id  # type: ignore[attr-defined]
     names = tracing.request_id.set(its_id), audit.origin.set(origin)

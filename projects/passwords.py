@@ -1,4 +1,6 @@
-"""A temporary password opens one page only: the one where it is changed. So it is with a second factor that is asked of everybody."""
+"""A temporary password opens one page only: the one where it is changed. So it is with a second
+factor that is asked of everybody.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,13 +17,18 @@ _SETTING_UP = "second-factor"
 
 
 class ChangeFirst(MiddlewareMixin):
-    """Who has to change their password, or to set up a second factor, is sent to do so from every page but the way out."""
+    """Who has to change their password, or to set up a second factor, is sent to do so from every
+    page but the way out.
+    """
 
-    def process_view(self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any) -> HttpResponse | None:
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any
+    ) -> HttpResponse | None:
         match = request.resolver_match
         if not getattr(view, "login_required", True) or request.path.startswith("/api/"):
             return None
-        # An administrator looks as somebody else: what that person has to do first is not theirs, nor is the session that person's.
+        # An administrator looks as somebody else: what that person has to do first is not theirs,
+        # nor is the session that person's.
         if hasattr(request, "looker"):
             return None
         sessions.touch(request)
@@ -30,9 +37,15 @@ class ChangeFirst(MiddlewareMixin):
         if name in _OPEN or hasattr(request, "looker"):
             return None
         if getattr(request.user, "must_change_password", False):
-            return _first(request, "Your password is a temporary one. Choose your own on the account page first.")
+            return _first(
+                request,
+                "Your password is a temporary one. Choose your own on the account page first.",
+            )
         if name != _SETTING_UP and second_factor.is_missing(request.user):
-            return _first(request, "Everybody needs a second factor here. Set up yours on the account page first.")
+            return _first(
+                request,
+                "Everybody needs a second factor here. Set up yours on the account page first.",
+            )
         return None
 
 

@@ -1,4 +1,6 @@
-"""What can be done to users and their roles. Who may is decided here, as is what would leave nobody in charge."""
+"""What can be done to users and their roles. Who may is decided here, as is what would leave nobody
+in charge.
+"""
 
 import secrets
 
@@ -18,18 +20,25 @@ _LETTERS = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
 
 def everybody() -> "models.QuerySet[User]":
-    """Who can sign in, with `is_sso`: whether they have an identity at the single sign-on, where that is installed."""
+    """Who can sign in, with `is_sso`: whether they have an identity at the single sign-on, where
+    that is installed.
+    """
     identity: models.Exists | models.Value = models.Value(False)
     if apps.is_installed("allauth.socialaccount"):
-        identity = models.Exists(apps.get_model("socialaccount", "SocialAccount").objects.filter(user=models.OuterRef("pk")))
+        identity = models.Exists(
+            apps.get_model("socialaccount", "SocialAccount").objects.filter(
+                user=models.OuterRef("pk")
+            )
+        )
     return User.objects.filter(is_service=False).annotate(is_sso=identity)
 
 
 def create_user(user: User, by: User, *, in_charge: bool = False) -> str:
-    """Save a new local user with a temporary password, which is told here only and has to be changed at the first sign-in.
+    """Save a new local user with a temporary password, which is told here only and has to be
+    changed at the first sign-in.
 
-    Raises NotAllowed for who may not, and for one who makes a system administrator (`in_charge`) without being one; Clash for a name that
-    somebody else took a moment ago.
+    Raises NotAllowed for who may not, and for one who makes a system administrator (`in_charge`)
+    without being one; Clash for a name that somebody else took a moment ago.
     """
     access.require(by, Verb.CREATE, Entity.USERS, TENANT)
     password = _given_password(user)
@@ -38,25 +47,34 @@ def create_user(user: User, by: User, *, in_charge: bool = False) -> str:
             with transaction.atomic():
                 user.save()
         except IntegrityError:
-            raise Clash("There is a user of this name already. Choose another name.", field="username") from None
-        audit.record(Event.CREATE, "user", by=by, id=user.pk, name=user.username, after={"email": user.email})
+            raise Clash(
+                "There is a user of this name already. Choose another name.", field="username"
+            ) from None
+        audit.record(
+            Event.CREATE, "user", by=by, id=user.pk, name=user.username, after={"email": user.email}
+        )
         if in_charge:
             granting.give(SYSTEM, to=user, scope=TENANT, by=by)
     return password
 
 
 def reset_password(user: User, by: User) -> str:
-    """A new temporary password, told here only. The user's sessions and access keys end, as the old password does: a key could have been
-    made by whoever knew it.
+    """A new temporary password, told here only. The user's sessions and access keys end, as the old
+    password does: a key could have been made by whoever knew it.
 
-    Who came by a single sign-on that is not set up any more gets their first one. Raises NotAllowed also for who may not do all that the
-    user may: with the password they would.
+    Who came by a single sign-on that is not set up any more gets their first one. Raises NotAllowed
+    also for who may not do all that the user may: with the password they would.
     """
     access.require(by, Verb.EDIT, Entity.USERS, TENANT)
     if user.is_service:
-        raise UserError("This is a service account; it has no password. The page of service accounts makes a new secret for it.")
+        raise UserError(
+            "This is a service account; it has no password. The page of service accounts makes a "
+            "new secret for it."
+        )
     if not user.has_usable_password() and accounts.is_connected(user):
-        raise UserError(f"{user} comes by single sign-on and has no password here. It is reset there.")
+        raise UserError(
+            f"{user} comes by single sign-on and has no password here. It is reset there."
+        )
     granting.require_not_above(user, by)
     password = _given_password(user)
     with transaction.atomic():
@@ -64,7 +82,14 @@ def reset_password(user: User, by: User) -> str:
         user.save(update_fields=["password", "must_change_password"])
         sessions.end_all(user)
         personal.end_all(user, by)
-        audit.record(Event.SECRET, "user", by=by, id=user.pk, name=user.username, after={"password": "changed"})
+        audit.record(
+            Event.SECRET,
+            "user",
+            by=by,
+            id=user.pk,
+            name=user.username,
+            after={"password": "changed"},
+        )
     return password
 
 
@@ -74,13 +99,21 @@ def change_password(user: User, password: str) -> None:
     user.must_change_password = False
     with transaction.atomic():
         user.save(update_fields=["password", "must_change_password"])
-        audit.record(Event.SECRET, "user", by=user, id=user.pk, name=user.username, after={"password": "changed"})
+        audit.record(
+            Event.SECRET,
+            "user",
+            by=user,
+            id=user.pk,
+            name=user.username,
+            after={"password": "changed"},
+        )
 
 
 def set_active(user: User, active: bool, by: User) -> None:
     """Let a user in, or keep them out, from now on. Their access keys and tokens end with them.
 
-    Raises UserError where nobody would be left in charge, NotAllowed for who may not do all that the user may.
+    Raises UserError where nobody would be left in charge, NotAllowed for who may not do all that
+    the user may.
     """
     access.require(by, Verb.EDIT, Entity.USERS, TENANT)
     granting.require_not_above(user, by)
@@ -88,20 +121,33 @@ def set_active(user: User, active: bool, by: User) -> None:
         if not active and user == by:
             raise UserError("You cannot deactivate yourself. Ask another administrator to do it.")
         if not active and granting.is_in_charge(user) and not charge.others(user):
-            raise UserError("This is the only system administrator who can sign in. Make somebody else one first.")
+            raise UserError(
+                "This is the only system administrator who can sign in. Make somebody else one "
+                "first."
+            )
         before = user.is_active
         user.is_active = active
         user.save(update_fields=["is_active"])
         if not active:
             sessions.end_all(user)
-        audit.record(Event.UPDATE, "user", by=by, id=user.pk, name=user.username, before={"active": before}, after={"active": active})
+        audit.record(
+            Event.UPDATE,
+            "user",
+            by=by,
+            id=user.pk,
+            name=user.username,
+            before={"active": before},
+            after={"active": active},
+        )
 
 
 def give_role(project: Project, user: User, role: str, by: User) -> None:
     """Somebody new in a project. Raises Clash for one who has a role there already."""
     access.require(by, Verb.CREATE, Entity.ACCESS_RULES, of_project(project))
     if AccessRule.objects.filter(project=project, user=user).exists():
-        raise Clash(f"{user} has a role in this project already. Change it in the list.", field="username")
+        raise Clash(
+            f"{user} has a role in this project already. Change it in the list.", field="username"
+        )
     granting.give(role, to=user, scope=of_project(project), by=by)
 
 

@@ -1,6 +1,8 @@
-"""What can be permitted, and the roles that permit it: one table, which pages show and every door asks. Pure.
+"""What can be permitted, and the roles that permit it: one table, which pages show and every door
+asks. Pure.
 
-The entities and the words of the roles follow Run:ai's; which role has which is ours, for theirs is published as a picture only.
+The entities and the words of the roles follow Run:ai's; which role has which is ours, for theirs is
+published as a picture only.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +36,9 @@ class Entity(StrEnum):
     @property
     def label(self) -> str:
         """As it stands in a sentence."""
-        return {"overview": "the overview", "audit": "the audit log"}.get(self.value, self.value.replace("-", " "))
+        return {"overview": "the overview", "audit": "the audit log"}.get(
+            self.value, self.value.replace("-", " ")
+        )
 
 
 class Verb(StrEnum):
@@ -66,7 +70,13 @@ class Permission:
         return cls(Entity(entity), Verb(verb))
 
 
-ASSETS = (Entity.ENVIRONMENTS, Entity.COMPUTE, Entity.DATA_SOURCES, Entity.CREDENTIALS, Entity.TEMPLATES)
+ASSETS = (
+    Entity.ENVIRONMENTS,
+    Entity.COMPUTE,
+    Entity.DATA_SOURCES,
+    Entity.CREDENTIALS,
+    Entity.TEMPLATES,
+)
 TENANT_ONLY = frozenset({Entity.USERS, Entity.ROLES, Entity.AUDIT, Entity.SETTINGS})
 """What there is once in an installation: a rule of a narrower scope permits nothing of it."""
 VIEW_ONLY = frozenset({Entity.OVERVIEW, Entity.AUDIT})
@@ -75,14 +85,18 @@ VIEW_ONLY = frozenset({Entity.OVERVIEW, Entity.AUDIT})
 
 def possible(entity: Entity) -> tuple[Permission, ...]:
     """Everything that can be done to an entity."""
-    return tuple(Permission(entity, verb) for verb in Verb if verb is Verb.VIEW or entity not in VIEW_ONLY)
+    return tuple(
+        Permission(entity, verb) for verb in Verb if verb is Verb.VIEW or entity not in VIEW_ONLY
+    )
 
 
 EVERYTHING = frozenset(permission for entity in Entity for permission in possible(entity))
 
 
 def closed(permissions: Iterable[Permission]) -> frozenset[Permission]:
-    """With what they are of no use without: changing takes seeing, launching takes seeing assets, and everything is in a project."""
+    """With what they are of no use without: changing takes seeing, launching takes seeing assets,
+    and everything is in a project.
+    """
     found = set(permissions)
     if Permission(Entity.WORKLOADS, Verb.CREATE) in found:
         found |= {Permission(entity, Verb.VIEW) for entity in (*ASSETS, Entity.CLUSTERS)}
@@ -92,7 +106,9 @@ def closed(permissions: Iterable[Permission]) -> frozenset[Permission]:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A named set of permissions. `tenant_only` ones are given in the whole installation, or not at all."""
+    """A named set of permissions. `tenant_only` ones are given in the whole installation, or not at
+    all.
+    """
 
     key: str
     label: str
@@ -112,19 +128,36 @@ def _view(*entities: Entity) -> frozenset[Permission]:
     return frozenset(Permission(entity, Verb.VIEW) for entity in entities)
 
 
-_SEEN = _view(Entity.WORKLOADS, *ASSETS, Entity.POLICIES, Entity.PROJECTS, Entity.CLUSTERS, Entity.NODE_POOLS, Entity.OVERVIEW)
+_SEEN = _view(
+    Entity.WORKLOADS,
+    *ASSETS,
+    Entity.POLICIES,
+    Entity.PROJECTS,
+    Entity.CLUSTERS,
+    Entity.NODE_POOLS,
+    Entity.OVERVIEW,
+)
 """What everybody in a project sees of it."""
 _WORKED_WITH = (Entity.ENVIRONMENTS, Entity.COMPUTE, Entity.DATA_SOURCES, Entity.TEMPLATES)
 _PEOPLE = (Entity.ACCESS_RULES, Entity.SERVICE_ACCOUNTS)
 
 
-def _role(key: str, label: str, about: str, permissions: frozenset[Permission], *, tenant_only: bool = False) -> Role:
+def _role(
+    key: str,
+    label: str,
+    about: str,
+    permissions: frozenset[Permission],
+    *,
+    tenant_only: bool = False,
+) -> Role:
     return Role(key, label, about, closed(permissions), tenant_only)
 
 
 def _of_kind(entity: Entity, noun: str) -> Role:
     key, label = f"{entity.value.removesuffix('s')}-administrator", f"{noun} administrator"
-    return _role(key, label, f"Manages {entity.label}, and looks at the rest.", _SEEN | _all(entity))
+    return _role(
+        key, label, f"Manages {entity.label}, and looks at the rest.", _SEEN | _all(entity)
+    )
 
 
 SYSTEM = "system-administrator"
@@ -142,15 +175,24 @@ ROLES: Mapping[str, Role] = {
         _role(
             DEPARTMENT,
             "Department administrator",
-            "Manages projects with their quotas, people, assets and workloads; changes the department.",
+            (
+                "Manages projects with their quotas, people, assets and workloads; changes the "
+                "department."
+            ),
             _SEEN
             | _all(Entity.WORKLOADS, *ASSETS, Entity.POLICIES, Entity.PROJECTS, *_PEOPLE)
-            | {Permission(Entity.DEPARTMENTS, Verb.VIEW), Permission(Entity.DEPARTMENTS, Verb.EDIT)},
+            | {
+                Permission(Entity.DEPARTMENTS, Verb.VIEW),
+                Permission(Entity.DEPARTMENTS, Verb.EDIT),
+            },
         ),
         _role(
             PROJECT,
             "Project administrator",
-            "Manages a project's people, service accounts, assets, policies and workloads, but not its quota.",
+            (
+                "Manages a project's people, service accounts, assets, policies and workloads, "
+                "but not its quota."
+            ),
             _SEEN | _all(Entity.WORKLOADS, *ASSETS, Entity.POLICIES, *_PEOPLE),
         ),
         _role(
@@ -162,10 +204,18 @@ ROLES: Mapping[str, Role] = {
         _role(
             L1,
             "L1 researcher",
-            "Launches workloads, and makes environments, compute resources, data sources and templates.",
+            (
+                "Launches workloads, and makes environments, compute resources, data sources and "
+                "templates."
+            ),
             _SEEN | _all(Entity.WORKLOADS, *_WORKED_WITH),
         ),
-        _role(L2, "L2 researcher", "Launches workloads from the assets that there are.", _SEEN | _all(Entity.WORKLOADS)),
+        _role(
+            L2,
+            "L2 researcher",
+            "Launches workloads from the assets that there are.",
+            _SEEN | _all(Entity.WORKLOADS),
+        ),
         _of_kind(Entity.ENVIRONMENTS, "Environment"),
         _of_kind(Entity.COMPUTE, "Compute resource"),
         _of_kind(Entity.DATA_SOURCES, "Data source"),
@@ -179,7 +229,12 @@ ROLES: Mapping[str, Role] = {
 @cache
 def permitting(permission: Permission) -> tuple[Role, ...]:
     """The roles of the table that permit it, the least of them first."""
-    return tuple(sorted((role for role in ROLES.values() if role.permits(permission)), key=lambda role: len(role.permissions)))
+    return tuple(
+        sorted(
+            (role for role in ROLES.values() if role.permits(permission)),
+            key=lambda role: len(role.permissions),
+        )
+    )
 
 
 def read(texts: Iterable[str]) -> frozenset[Permission]:

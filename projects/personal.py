@@ -1,4 +1,5 @@
-"""Personal access keys: somebody's own client ids and secrets, with which a program does what they may.
+"""Personal access keys: somebody's own client ids and secrets, with which a program does what they
+may.
 
 Nobody else makes them or gets their secrets. Administrators see what there are, and end them.
 """
@@ -23,17 +24,22 @@ GONE = "This access key is not there any more."
 
 
 def create(name: str, *, of: User, expires_at: datetime | None = None) -> tuple[PersonalKey, str]:
-    """A new key, and its secret, which is told here only. Raises Clash for a name that is taken, UserError where there are too many."""
+    """A new key, and its secret, which is told here only. Raises Clash for a name that is taken,
+    UserError where there are too many.
+    """
     _require_person(of)
     require_name(name)
     secret = a_secret()
     try:
         with transaction.atomic():
-            # Under the lock of the person's row: two at once are counted one after the other, and a reset of the password, which
-            # writes that row, finds every key that was made before it.
+            # Under the lock of the person's row: two at once are counted one after the other, and a
+            # reset of the password, which writes that row, finds every key that was made before it.
             _require_still(of, User.objects.select_for_update().get(pk=of.pk))
             if len(of.personal_keys.values_list("pk")[:MOST]) >= MOST:
-                raise UserError(f"You have {MOST} access keys, and there can be no more. Delete one that is not used.")
+                raise UserError(
+                    f"You have {MOST} access keys, and there can be no more. Delete one that is "
+                    "not used."
+                )
             key = PersonalKey.objects.create(
                 user=of,
                 name=name,
@@ -41,27 +47,43 @@ def create(name: str, *, of: User, expires_at: datetime | None = None) -> tuple[
                 secret_hash=digest(secret),
                 expires_at=expires_at,
             )
-            after = {"client id": key.client_id, "expires": expires_at.isoformat(timespec="seconds") if expires_at else "never"}
+            after = {
+                "client id": key.client_id,
+                "expires": expires_at.isoformat(timespec="seconds") if expires_at else "never",
+            }
             audit.record(Event.CREATE, "access-key", by=of, id=key.pk, name=name, after=after)
     except IntegrityError:
-        raise Clash(f"You have an access key {name} already. Choose another name.", field="name") from None
+        raise Clash(
+            f"You have an access key {name} already. Choose another name.", field="name"
+        ) from None
     return key, secret
 
 
 def rotate(key: PersonalKey) -> str:
-    """A new secret, told here only. The old one and the tokens got with it end now; when the key expires stays as it is."""
+    """A new secret, told here only. The old one and the tokens got with it end now; when the key
+    expires stays as it is.
+    """
     require_in_time(key)
     secret = a_secret()
     key.secret_hash = digest(secret)
     with transaction.atomic():
         if not PersonalKey.objects.filter(pk=key.pk).update(secret_hash=key.secret_hash):
             raise Http404(GONE)
-        audit.record(Event.SECRET, "access-key", by=key.user, id=key.pk, name=key.name, after={"secret": "changed"})
+        audit.record(
+            Event.SECRET,
+            "access-key",
+            by=key.user,
+            id=key.pk,
+            name=key.name,
+            after={"secret": "changed"},
+        )
     return secret
 
 
 def revoke(key: PersonalKey, by: User) -> None:
-    """Its secret and the tokens got with it end now. Raises NotAllowed for who is neither its owner nor may end somebody's keys."""
+    """Its secret and the tokens got with it end now. Raises NotAllowed for who is neither its owner
+    nor may end somebody's keys.
+    """
     if by != key.user:
         _require_may_end(key.user, by)
     if not _end(key, by):
@@ -69,7 +91,9 @@ def revoke(key: PersonalKey, by: User) -> None:
 
 
 def revoke_all(user: User, by: User) -> int:
-    """An administrator ends all of somebody's keys; how many there were. They can make others: their password is as it was."""
+    """An administrator ends all of somebody's keys; how many there were. They can make others:
+    their password is as it was.
+    """
     _require_may_end(user, by)
     return end_all(user, by)
 
@@ -77,7 +101,10 @@ def revoke_all(user: User, by: User) -> int:
 def end_all(user: User, by: User) -> int:
     """The same without asking who may."""
     with transaction.atomic():
-        return sum(_end(key, by) for key in PersonalKey.objects.filter(user=user).select_related("user").order_by("name"))
+        return sum(
+            _end(key, by)
+            for key in PersonalKey.objects.filter(user=user).select_related("user").order_by("name")
+        )
 
 
 def of(user: User) -> Sequence[PersonalKey]:
@@ -90,7 +117,9 @@ def _end(key: PersonalKey, by: User) -> bool:
     with transaction.atomic():
         if not PersonalKey.objects.filter(pk=key.pk).delete()[0]:
             return False
-        before = {"client id": key.client_id} | ({} if by == key.user else {"user": key.user.username})
+        before = {"client id": key.client_id} | (
+            {} if by == key.user else {"user": key.user.username}
+        )
         audit.record(Event.DELETE, "access-key", by=by, id=key.pk, name=key.name, before=before)
     return True
 
@@ -101,9 +130,13 @@ def _require_person(user: User) -> None:
 
 
 def _require_still(asking: User, now: User) -> None:
-    """Raises NotAllowed where they were let in with a password that was reset since: whoever knew it gets no key out of it."""
+    """Raises NotAllowed where they were let in with a password that was reset since: whoever knew
+    it gets no key out of it.
+    """
     if not now.is_active or now.password != asking.password:
-        raise NotAllowed("Your password was changed, or you were deactivated, a moment ago. Sign in again.")
+        raise NotAllowed(
+            "Your password was changed, or you were deactivated, a moment ago. Sign in again."
+        )
 
 
 def _require_may_end(user: User, by: User) -> None:

@@ -21,13 +21,19 @@ def visible_projects(user: "User") -> frozenset[int] | None:
 
 
 def beside_names(model: type[models.Model], *paths: str) -> tuple[str, ...]:
-    """What to `defer` of related rows of which keys and names are shown: "project", or "project__cluster", of a model."""
+    """What to `defer` of related rows of which keys and names are shown: "project", or
+    "project__cluster", of a model.
+    """
     found: list[str] = []
     for path in paths:
         related: Any = model
         for step in path.split("__"):
             related = related._meta.get_field(step).related_model
-        found += [f"{path}__{each.name}" for each in related._meta.concrete_fields if not each.is_relation and each.name not in _NAMES]
+        found += [
+            f"{path}__{each.name}"
+            for each in related._meta.concrete_fields
+            if not each.is_relation and each.name not in _NAMES
+        ]
     return tuple(found)
 
 
@@ -71,10 +77,14 @@ class InProject(models.QuerySet[Any]):
 
 
 class ScopedQuerySet(models.QuerySet[Any]):
-    """Rows that belong to a scope (`projects.scopes.Scoped`); the model's `entity` says which permission shows them."""
+    """Rows that belong to a scope (`projects.scopes.Scoped`); the model's `entity` says which
+    permission shows them.
+    """
 
     def visible_to(self, user: "User") -> Self:
-        """Those whose scope the user may view, and those above a project that they may view: what belongs there is for use there."""
+        """Those whose scope the user may view, and those above a project that they may view: what
+        belongs there is for use there.
+        """
         permission = view(self.model.entity)
         where = user.rights.where(permission)
         if where.tenant:
@@ -90,7 +100,9 @@ class ScopedQuerySet(models.QuerySet[Any]):
         )
 
     def within(self, project: "Project") -> Self:
-        """Those that are for use in a project: its own, and those of its department, its cluster and the tenant."""
+        """Those that are for use in a project: its own, and those of its department, its cluster
+        and the tenant.
+        """
         return self.filter(
             models.Q(cluster=None, department=None, project=None)
             | models.Q(cluster=project.cluster_id)
@@ -99,7 +111,9 @@ class ScopedQuerySet(models.QuerySet[Any]):
         )
 
     def with_scope(self) -> Self:
-        """With what their scopes are called, and little else of them: a table has three beside each row."""
+        """With what their scopes are called, and little else of them: a table has three beside each
+        row.
+        """
         paths = [level.value for level in Level if level is not Level.TENANT]
         return self.select_related(*paths).defer(*beside_names(self.model, *paths))
 
@@ -111,7 +125,9 @@ class ScopedQuerySet(models.QuerySet[Any]):
 
 
 class GovernedQuerySet(ScopedQuerySet):
-    """Rows that are managed and not used (access rules, service accounts): what belongs above a scope is not shown in it."""
+    """Rows that are managed and not used (access rules, service accounts): what belongs above a
+    scope is not shown in it.
+    """
 
     def visible_to(self, user: "User") -> Self:
         """Those of the scopes in which the user may view them."""

@@ -1,4 +1,6 @@
-"""What is filled in of a quota and of limits, the same for projects and departments, on pages and over the REST API."""
+"""What is filled in of a quota and of limits, the same for projects and departments, on pages and
+over the REST API.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +18,13 @@ GIB = 1 << 30
 SHORTEST = 60
 """Seconds: limits are looked at by the sweep, which cannot tell shorter ones apart."""
 AS_TYPED = "As 2h, 90m or 7d."
-_UNITS = {"mb": Decimal(10**6), "gb": Decimal(10**9), "mib": Decimal(1 << 20), "gib": Decimal(GIB), "bytes": Decimal(1)}
+_UNITS = {
+    "mb": Decimal(10**6),
+    "gb": Decimal(10**9),
+    "mib": Decimal(1 << 20),
+    "gib": Decimal(GIB),
+    "bytes": Decimal(1),
+}
 _WITH_UNIT = re.compile(r"([0-9.eE+-]{1,40})\s*(mb|gb|mib|gib|bytes)", re.IGNORECASE)
 HUNDREDTH = Decimal("0.01")
 
@@ -64,7 +72,12 @@ class DurationField(forms.CharField):
     """A duration, in seconds; None for an empty one."""
 
     def __init__(self, **more: Any) -> None:
-        super().__init__(required=False, max_length=40, widget=forms.TextInput({"placeholder": "None", "autocomplete": "off"}), **more)
+        super().__init__(
+            required=False,
+            max_length=40,
+            widget=forms.TextInput({"placeholder": "None", "autocomplete": "off"}),
+            **more,
+        )
 
     def clean(self, value: Any) -> int | None:
         text = super().clean(value)
@@ -80,7 +93,11 @@ class DurationField(forms.CharField):
 
 
 def amount(
-    label: str, help_text: str, places: int | None = 2, least: str = "0", kind: type[forms.DecimalField] = forms.DecimalField
+    label: str,
+    help_text: str,
+    places: int | None = 2,
+    least: str = "0",
+    kind: type[forms.DecimalField] = forms.DecimalField,
 ) -> Any:
     """A field for an amount that may be without limit."""
     return kind(
@@ -98,22 +115,46 @@ def amount(
 class SharesForm(forms.Form):
     """A quota and limits. `row` is what is being changed, None for a new one."""
 
-    description = forms.CharField(required=False, max_length=250, widget=forms.TextInput({"autocomplete": "off"}))
-    gpu_quota = amount("GPU quota", "GPUs that are its own, fractions too. Empty is without limit; 0 runs on what others leave idle.")
-    gpu_limit = amount("GPU limit", "GPUs that it may hold at most, with what others leave idle. 0 allows work without GPUs only.")
+    description = forms.CharField(
+        required=False, max_length=250, widget=forms.TextInput({"autocomplete": "off"})
+    )
+    gpu_quota = amount(
+        "GPU quota",
+        (
+            "GPUs that are its own, fractions too. Empty is without limit; 0 runs on what others "
+            "leave idle."
+        ),
+    )
+    gpu_limit = amount(
+        "GPU limit",
+        (
+            "GPUs that it may hold at most, with what others leave idle. 0 allows work without "
+            "GPUs only."
+        ),
+    )
     over_quota_weight = forms.DecimalField(
         label="Over-quota weight",
         required=False,
         min_value=Decimal(0),
         max_digits=6,
         decimal_places=2,
-        help_text="Its part of what is idle, against the others: 2 gets twice as much as 1, 0 gets none. Empty is 1.",
+        help_text=(
+            "Its part of what is idle, against the others: 2 gets twice as much as 1, 0 gets none. "
+            "Empty is 1."
+        ),
     )
     cpu_quota = amount("CPU quota", "Cores that are its own.", 3)
     memory_quota = amount("Memory quota (GiB)", "Memory that is its own.", None, kind=GibField)
-    time_limit = DurationField(label="Time limit", help_text=f"How long a workload may be in Running, over all its runs. {AS_TYPED}")
+    time_limit = DurationField(
+        label="Time limit",
+        help_text=f"How long a workload may be in Running, over all its runs. {AS_TYPED}",
+    )
     idle_limit = DurationField(
-        label="Idle limit", help_text=f"How long a workload may leave its GPUs unused, where the cluster tells their use. {AS_TYPED}"
+        label="Idle limit",
+        help_text=(
+            "How long a workload may leave its GPUs unused, where the cluster tells their use. "
+            f"{AS_TYPED}"
+        ),
     )
 
     def __init__(self, *args: Any, row: Any = None, **kwargs: Any) -> None:
@@ -136,24 +177,42 @@ class SharesForm(forms.Form):
                 continue
             if quota is not None and quota > limit:
                 self.add_error(
-                    f"{resource}_limit", f"It must be at least the quota, {_words_of(quota)} {unit}. Leave it empty for no limit."
+                    f"{resource}_limit",
+                    (
+                        f"It must be at least the quota, {_words_of(quota)} {unit}. Leave it "
+                        "empty for no limit."
+                    ),
                 )
             elif quota is None and self.needs_quota:
                 self.add_error(
-                    f"{resource}_quota", f"It may hold {_words_of(limit)} {unit} at most, so its quota cannot be unlimited. Give a number."
+                    f"{resource}_quota",
+                    (
+                        f"It may hold {_words_of(limit)} {unit} at most, so its quota cannot be "
+                        "unlimited. Give a number."
+                    ),
                 )
         time, idle = given.get("time_limit"), given.get("idle_limit")
         if time is not None and idle is not None and idle >= time:
-            told = f"It must be shorter than the time limit, {durations.words(time)}: it would never be reached before that."
+            told = (
+                f"It must be shorter than the time limit, {durations.words(time)}: it would never "
+                "be reached before that."
+            )
             self.add_error("idle_limit", told)
         if self.row is not None and not self.errors:
             self._check_held(given)
         return given
 
     def _keep_bytes(self, given: dict[str, Any]) -> None:
-        """Memory that was left as it was shown stays to the byte: what is shown of it is rounded."""
+        """Memory that was left as it was shown stays to the byte: what is shown of it is
+        rounded.
+        """
         for name in MEMORY:
-            if self.row is not None and name in self.initial and name in given and name not in self.changed_data:
+            if (
+                self.row is not None
+                and name in self.initial
+                and name in given
+                and name not in self.changed_data
+            ):
                 amount = getattr(self.row, name)
                 given[name] = None if amount is None else Decimal(amount) / GIB
 
@@ -162,9 +221,17 @@ class SharesForm(forms.Form):
 
     def _check_held(self, given: Mapping[str, Any]) -> None:
         """No quota goes under what cannot be interrupted and runs now."""
-        now = {"gpu": self.row.gpu_quota, "cpu": self.row.cpu_quota, "memory": self.row.memory_quota}
+        now = {
+            "gpu": self.row.gpu_quota,
+            "cpu": self.row.cpu_quota,
+            "memory": self.row.memory_quota,
+        }
         now["memory"] = None if now["memory"] is None else Decimal(now["memory"]) / GIB
-        less = [name for name, quota in now.items() if (new := given.get(f"{name}_quota")) is not None and (quota is None or new < quota)]
+        less = [
+            name
+            for name, quota in now.items()
+            if (new := given.get(f"{name}_quota")) is not None and (quota is None or new < quota)
+        ]
         if not less:
             return
         find: Callable[[Iterable[int]], Held] = import_string(settings.HOLDING)
@@ -174,7 +241,8 @@ class SharesForm(forms.Form):
             if amounts[name] > given[f"{name}_quota"]:
                 self.add_error(
                     f"{name}_quota",
-                    f"Non-preemptible workloads use {plain(round(amounts[name], 3))} {_UNIT_WORDS[name]} now, and nothing may interrupt "
+                    f"Non-preemptible workloads use {plain(round(amounts[name], 3))} "
+                    f"{_UNIT_WORDS[name]} now, and nothing may interrupt "
                     f"them. Give at least as much, or stop some of them first.",
                 )
 
@@ -194,7 +262,11 @@ class SharesForm(forms.Form):
 
 def projects_of(row: Department | Project) -> list[int]:
     """The ids of the projects that share a quota."""
-    return [row.pk] if isinstance(row, Project) else list(row.projects.there().values_list("pk", flat=True))
+    return (
+        [row.pk]
+        if isinstance(row, Project)
+        else list(row.projects.there().values_list("pk", flat=True))
+    )
 
 
 def shown(row: Department | Project) -> dict[str, Any]:
@@ -207,12 +279,18 @@ def shown(row: Department | Project) -> dict[str, Any]:
 
 def exact(row: Department | Project) -> dict[str, Any]:
     """The same to the byte: what the audit log has, and what a change of something else keeps."""
-    return shown(row) | {name: _to_the_byte(getattr(row, name)) for name in MEMORY if hasattr(row, name)}
+    return shown(row) | {
+        name: _to_the_byte(getattr(row, name)) for name in MEMORY if hasattr(row, name)
+    }
 
 
 def _to_the_byte(amount: int | None) -> str | None:
     short = gib(amount)
-    return plain(short) if amount is None or short is None or round(short * GIB) == amount else f"{amount} bytes"
+    return (
+        plain(short)
+        if amount is None or short is None or round(short * GIB) == amount
+        else f"{amount} bytes"
+    )
 
 
 def _words_of(amount: Decimal) -> str:
@@ -222,18 +300,37 @@ def _words_of(amount: Decimal) -> str:
 
 def as_typed(values: Mapping[str, Any]) -> dict[str, list[str]]:
     """The same as a browser would send it, for the seal of `console.editing`."""
-    listed = {name: value if isinstance(value, list | tuple) else [value] for name, value in values.items()}
-    return {name: [str(each) for each in several if each not in (None, "")] for name, several in listed.items()}
+    listed = {
+        name: value if isinstance(value, list | tuple) else [value]
+        for name, value in values.items()
+    }
+    return {
+        name: [str(each) for each in several if each not in (None, "")]
+        for name, several in listed.items()
+    }
 
 
 def laxer(given: Mapping[str, Any], department: Department) -> list[tuple[str, str]]:
-    """The limits of a project that are not as strict as its department's: (field, what is wrong)."""
+    """The limits of a project that are not as strict as its department's: (field, what is
+    wrong).
+    """
     found = []
     for name, column in LIMITS.items():
         own, above = given.get(name), getattr(department, column)
         if own is not None and above is not None and own > above:
-            told = f"{durations.words(own)} is more than the {_WORDS[name]} of department {department.name}, {durations.words(above)}."
-            found.append((name, f"{told} A project can only be stricter: give less, or leave it empty for the department's."))
+            told = (
+                f"{durations.words(own)} is more than the {_WORDS[name]} of department "
+                f"{department.name}, {durations.words(above)}."
+            )
+            found.append(
+                (
+                    name,
+                    (
+                        f"{told} A project can only be stricter: give less, or leave it empty "
+                        "for the department's."
+                    ),
+                )
+            )
     return found
 
 
@@ -250,7 +347,11 @@ def plain(value: Any) -> Any:
 class DepartmentForm(SharesForm):
     """A department. Its quota is that of its Queue on each cluster where it has projects."""
 
-    name = forms.CharField(max_length=40, widget=forms.TextInput({"autocomplete": "off"}), help_text="At most 40 characters.")
+    name = forms.CharField(
+        max_length=40,
+        widget=forms.TextInput({"autocomplete": "off"}),
+        help_text="At most 40 characters.",
+    )
     field_order = ("name", "description")
     needs_quota = False
 
@@ -259,16 +360,28 @@ class DepartmentForm(SharesForm):
         for resource in ("gpu", "cpu", "memory"):
             field = self.fields[f"{resource}_quota"]
             field.widget.attrs["placeholder"] = "Sum of its projects"
-            field.help_text = "What is its projects' together, on each cluster. Empty: the sum of theirs."
+            field.help_text = (
+                "What is its projects' together, on each cluster. Empty: the sum of theirs."
+            )
         self.fields["gpu_limit"].help_text = "GPUs that its projects may hold at most, together."
-        self.fields["over_quota_weight"].help_text = "Its part of what is idle, against other departments. Empty is 1."
-        self.fields["time_limit"].help_text = f"Of every workload in its projects, which may be stricter. {AS_TYPED}"
+        self.fields[
+            "over_quota_weight"
+        ].help_text = "Its part of what is idle, against other departments. Empty is 1."
+        self.fields[
+            "time_limit"
+        ].help_text = f"Of every workload in its projects, which may be stricter. {AS_TYPED}"
 
     def clean_name(self) -> str:
         name = " ".join(str(self.cleaned_data["name"]).replace("\x00", "").split())
-        others = Department.objects.there().filter(name=name).exclude(pk=self.row.pk if self.row else None)
+        others = (
+            Department.objects.there()
+            .filter(name=name)
+            .exclude(pk=self.row.pk if self.row else None)
+        )
         if others.exists():
-            raise forms.ValidationError("There is a department of this name already. Choose another name.")
+            raise forms.ValidationError(
+                "There is a department of this name already. Choose another name."
+            )
         return name
 
     @staticmethod

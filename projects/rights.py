@@ -1,4 +1,6 @@
-"""What one person may do where: the sum of the access rules for them and their groups. Read once, asked often."""
+"""What one person may do where: the sum of the access rules for them and their groups. Read once,
+asked often.
+"""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -21,7 +23,9 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The scopes in which something is permitted, as the rules name them: what is below is permitted as well."""
+    """The scopes in which something is permitted, as the rules name them: what is below is
+    permitted as well.
+    """
 
     tenant: bool
     clusters: frozenset[uuid.UUID]
@@ -47,7 +51,9 @@ FindPlaces = Callable[[Where], Sequence[Place]]
 
 
 class Rights:
-    """What one person may do where. The rules are as they were when it was made: a request makes its own."""
+    """What one person may do where. The rules are as they were when it was made: a request makes
+    its own.
+    """
 
     def __init__(self, grants: Sequence[Grant], find_places: FindPlaces) -> None:
         self.grants = grants
@@ -76,19 +82,31 @@ class Rights:
             return scope.id in where.clusters
         if scope.level is Level.DEPARTMENT:
             return scope.id in where.departments
-        return scope.level is Level.PROJECT and (scope.id in where.projects or scope.id in self._below(where))
+        return scope.level is Level.PROJECT and (
+            scope.id in where.projects or scope.id in self._below(where)
+        )
 
     def anywhere(self, permission: Permission) -> bool:
         """Whether it is permitted in any scope at all."""
         return self.where(permission).is_anywhere
 
     def projects(self, permission: Permission) -> frozenset[int] | None:
-        """The ids of the projects in which it is permitted; None means every one. At most one query."""
+        """The ids of the projects in which it is permitted; None means every one. At most one
+        query.
+        """
         where = self.where(permission)
-        return None if where.tenant else where.projects if self._is_plain(where) else frozenset(self._below(where))
+        return (
+            None
+            if where.tenant
+            else where.projects
+            if self._is_plain(where)
+            else frozenset(self._below(where))
+        )
 
     def places(self, permission: Permission) -> Sequence[Place]:
-        """Those projects with what is above each; not to be asked where it is permitted in the tenant. At most one query."""
+        """Those projects with what is above each; not to be asked where it is permitted in the
+        tenant. At most one query.
+        """
         return list(self._below(self.where(permission), known=False).values())
 
     @cached_property
@@ -103,32 +121,42 @@ class Rights:
 
     def permissions_in(self, scope: Scope) -> frozenset[Permission]:
         """All that is permitted in a scope."""
-        return frozenset(permission for permission in self.everything if self.may(permission, scope))
+        return frozenset(
+            permission for permission in self.everything if self.may(permission, scope)
+        )
 
     @staticmethod
     def _is_plain(where: Where) -> bool:
         return not (where.clusters or where.departments)
 
     def _below(self, where: Where, *, known: bool = True) -> dict[int, Place]:
-        """The projects below the scopes by their ids. Where the rules name projects only they are `known` without asking."""
+        """The projects below the scopes by their ids. Where the rules name projects only they are
+        `known` without asking.
+        """
         if not where.is_anywhere or (known and self._is_plain(where)):
             return {}
         return {
             place.project: place
             for place in self._all_places
-            if place.project in where.projects or place.department in where.departments or place.cluster in where.clusters
+            if place.project in where.projects
+            or place.department in where.departments
+            or place.cluster in where.clusters
         }
 
     @cached_property
     def _all_places(self) -> Sequence[Place]:
-        """The projects below all scopes that the rules name: asked for once, whatever permissions are asked for."""
+        """The projects below all scopes that the rules name: asked for once, whatever permissions
+        are asked for.
+        """
         return self._find_places(_named([grant.scope for grant in self.grants]))
 
 
 def _named(scopes: Sequence[Scope]) -> Where:
     clusters = frozenset(scope.id for scope in scopes if isinstance(scope.id, uuid.UUID))
     departments, projects = (
-        frozenset(scope.id for scope in scopes if scope.level is level and isinstance(scope.id, int))
+        frozenset(
+            scope.id for scope in scopes if scope.level is level and isinstance(scope.id, int)
+        )
         for level in (Level.DEPARTMENT, Level.PROJECT)
     )
     return Where(False, clusters, departments, projects)

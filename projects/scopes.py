@@ -1,4 +1,5 @@
-"""Where something belongs or holds: the tenant, a cluster, a department or a project, and everything below.
+"""Where something belongs or holds: the tenant, a cluster, a department or a project, and
+everything below.
 
 A project is below its department and its cluster; both of these are below the tenant.
 """
@@ -79,18 +80,28 @@ def of_cluster(cluster: uuid.UUID) -> Scope:
 
 
 class Scoped(models.Model):
-    """A row that belongs to one scope: at most one of the three is given, and none means the tenant."""
+    """A row that belongs to one scope: at most one of the three is given, and none means the
+    tenant.
+    """
 
-    cluster = models.ForeignKey("clusters.Cluster", models.CASCADE, null=True, blank=True, related_name="+")
-    department = models.ForeignKey("projects.Department", models.CASCADE, null=True, blank=True, related_name="+")
-    project = models.ForeignKey("projects.Project", models.CASCADE, null=True, blank=True, related_name="+")
+    cluster = models.ForeignKey(
+        "clusters.Cluster", models.CASCADE, null=True, blank=True, related_name="+"
+    )
+    department = models.ForeignKey(
+        "projects.Department", models.CASCADE, null=True, blank=True, related_name="+"
+    )
+    project = models.ForeignKey(
+        "projects.Project", models.CASCADE, null=True, blank=True, related_name="+"
+    )
 
     class Meta:
         abstract = True
 
     @property
     def scope(self) -> Scope:
-        return Scope.of(cluster=self.cluster_id, department=self.department_id, project=self.project_id)
+        return Scope.of(
+            cluster=self.cluster_id, department=self.department_id, project=self.project_id
+        )
 
     @property
     def scope_words(self) -> str:
@@ -118,4 +129,9 @@ def name_once() -> list[models.BaseConstraint]:
         for level in ("project", "department", "cluster")
     ]
     nowhere = models.Q(cluster=None, department=None, project=None)
-    return [*found, models.UniqueConstraint(fields=["name"], condition=nowhere, name="%(class)s_name_once_for_all")]
+    return [
+        *found,
+        models.UniqueConstraint(
+            fields=["name"], condition=nowhere, name="%(class)s_name_once_for_all"
+        ),
+    ]

@@ -1,6 +1,8 @@
-"""The second factor: codes of an authenticator app (TOTP), and recovery codes for who has lost it. allauth's, with the rules added here.
+"""The second factor: codes of an authenticator app (TOTP), and recovery codes for who has lost it.
+allauth's, with the rules added here.
 
-A code is good once, in all processes: the step of the clock that it was for is remembered with the secret.
+A code is good once, in all processes: the step of the clock that it was for is remembered with the
+secret.
 """
 
 import base64
@@ -32,8 +34,15 @@ def is_set(user: User) -> bool:
 
 
 def is_missing(user: User | AnonymousUser) -> bool:
-    """Whether the user has to set one up before anything else. Who comes by single sign-on is asked for theirs there."""
-    return isinstance(user, User) and settings.OPTIONS.require_second_factor and user.has_usable_password() and not is_set(user)
+    """Whether the user has to set one up before anything else. Who comes by single sign-on is asked
+    for theirs there.
+    """
+    return (
+        isinstance(user, User)
+        and settings.OPTIONS.require_second_factor
+        and user.has_usable_password()
+        and not is_set(user)
+    )
 
 
 def made() -> str:
@@ -48,34 +57,55 @@ def picture(user: User, secret: str) -> str:
     from qrcode.image.svg import SvgPathFillImage
 
     drawn = io.BytesIO()
-    qrcode.make(get_adapter().build_totp_url(user, secret), image_factory=SvgPathFillImage, border=3).save(drawn)
+    qrcode.make(
+        get_adapter().build_totp_url(user, secret), image_factory=SvgPathFillImage, border=3
+    ).save(drawn)
     return f"data:image/svg+xml;base64,{base64.b64encode(drawn.getvalue()).decode()}"
 
 
 def set_up(user: User, secret: str, code: str) -> Sequence[str]:
-    """From now on the user is asked for codes. The recovery codes, told here only. Raises UserError for a code that is not right."""
+    """From now on the user is asked for codes. The recovery codes, told here only. Raises UserError
+    for a code that is not right.
+    """
     with transaction.atomic():
         User.objects.select_for_update().get(pk=user.pk)
         if is_set(user):
-            raise UserError("You have a second factor already. Remove it first, to set up another one.")
+            raise UserError(
+                "You have a second factor already. Remove it first, to set up another one."
+            )
         found = totp.TOTP.activate(user, secret).instance
         if not _spend(found, code):
             raise UserError(WRONG, field="code")
-        audit.record(Event.UPDATE, "user", by=user, id=user.pk, name=user.username, text="Set up a second factor.")
+        audit.record(
+            Event.UPDATE,
+            "user",
+            by=user,
+            id=user.pk,
+            name=user.username,
+            text="Set up a second factor.",
+        )
         return _fresh_codes(user)
 
 
 def passes(user: User, code: str) -> bool:
-    """Whether it is a code of the user's app, or one of their recovery codes, that was not used before. It is used now."""
+    """Whether it is a code of the user's app, or one of their recovery codes, that was not used
+    before. It is used now.
+    """
     with transaction.atomic():
-        rows = {row.type: row for row in Authenticator.objects.select_for_update().filter(user=user)}
+        rows = {
+            row.type: row for row in Authenticator.objects.select_for_update().filter(user=user)
+        }
         if _TOTP not in rows:
             return False
-        return _spend(rows[_TOTP], code) or (_CODES in rows and bool(RecoveryCodes(rows[_CODES]).validate_code(code)))
+        return _spend(rows[_TOTP], code) or (
+            _CODES in rows and bool(RecoveryCodes(rows[_CODES]).validate_code(code))
+        )
 
 
 def try_code(user: User, code: str, address: str) -> None:
-    """The same for a person who types. Raises UserError for a code that is not right, and TooMany after too many of them."""
+    """The same for a person who types. Raises UserError for a code that is not right, and TooMany
+    after too many of them.
+    """
     counted = f"second factor:{user.pk}"
     throttle.attempt(counted, throttle.EVERYWHERE)
     throttle.attempt(counted, address)
@@ -91,7 +121,14 @@ def new_codes(user: User) -> Sequence[str]:
         User.objects.select_for_update().get(pk=user.pk)
         if not is_set(user):
             raise UserError("Set up a second factor first: recovery codes stand in for it.")
-        audit.record(Event.UPDATE, "user", by=user, id=user.pk, name=user.username, text="Made new recovery codes.")
+        audit.record(
+            Event.UPDATE,
+            "user",
+            by=user,
+            id=user.pk,
+            name=user.username,
+            text="Made new recovery codes.",
+        )
         return _fresh_codes(user)
 
 
@@ -105,25 +142,43 @@ def remove(user: User) -> None:
     """The user's own wish: they are not asked for codes any more."""
     with transaction.atomic():
         if Authenticator.objects.filter(user=user).delete()[0]:
-            audit.record(Event.UPDATE, "user", by=user, id=user.pk, name=user.username, text="Removed their second factor.")
+            audit.record(
+                Event.UPDATE,
+                "user",
+                by=user,
+                id=user.pk,
+                name=user.username,
+                text="Removed their second factor.",
+            )
 
 
 def reset(user: User, by: User) -> None:
-    """For who has lost it: an administrator takes it away, and the user is signed out everywhere."""
+    """For who has lost it: an administrator takes it away, and the user is signed out
+    everywhere.
+    """
     access.require(by, Verb.EDIT, Entity.USERS)
     granting.require_not_above(user, by)
     with transaction.atomic():
         if not Authenticator.objects.filter(user=user).delete()[0]:
             raise UserError(f"{user} has no second factor.")
         sessions.end_all(user)
-        audit.record(Event.UPDATE, "user", by=by, id=user.pk, name=user.username, text="Reset the second factor.")
+        audit.record(
+            Event.UPDATE,
+            "user",
+            by=by,
+            id=user.pk,
+            name=user.username,
+            text="Reset the second factor.",
+        )
 
 
 def _spend(row: Authenticator, code: str) -> bool:
     secret = get_adapter().decrypt(row.data["secret"])
     for counter in totp.yield_hotp_counters_from_time():
         expected = totp.format_hotp_value(totp.hotp_value(secret, counter))
-        if counter > row.data.get("spent", -1) and compare_user_code(actual=code, expected=expected):
+        if counter > row.data.get("spent", -1) and compare_user_code(
+            actual=code, expected=expected
+        ):
             row.data["spent"] = counter
             row.last_used_at = timezone.now()
             row.save(update_fields=["data", "last_used_at"])

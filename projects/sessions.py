@@ -1,4 +1,6 @@
-"""Sessions of browsers: whose they are, from where, since when; and their end. A session that is used goes on, one that is not ends."""
+"""Sessions of browsers: whose they are, from where, since when; and their end. A session that is
+used goes on, one that is not ends.
+"""
 
 import time
 from collections.abc import Sequence
@@ -24,14 +26,23 @@ from projects.permissions import Entity, Verb
 
 MOST = 50
 """Sessions of one person; the longest unused end when there are more."""
-NOWHERE = "0.0.0.0"  # noqa: S104 - nothing listens there, it stands for an address that is not known
+# Nothing listens there, it stands for an address that is not known.
+NOWHERE = "0.0.0.0"  # noqa: S104
 SEEN = "seen"
 """Where a session keeps when it was last used, roughly."""
 ROUGHLY = 300.0
 """Seconds between two notes of that: not every request has to write."""
 _BY_ITSELF = ("-live", "-changes", "-stream")
-"""How the names of addresses end that an open page asks by itself: a page that nobody looks at keeps no session."""
-_BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
+"""How the names of addresses end that an open page asks by itself: a page that nobody looks at
+keeps no session.
+"""
+_BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR", "Opera"),
+    ("Firefox", "Firefox"),
+    ("Chrome", "Chrome"),
+    ("Safari", "Safari"),
+)
 _SYSTEMS = (
     ("Android", "Android"),
     ("iPhone", "iOS"),
@@ -60,7 +71,14 @@ def of(user: User, key: str | None) -> Sequence[Seen]:
     rows = list(UserSession.objects.filter(user=user).order_by("-last_seen_at", "-pk")[:MOST])
     open_ones = _open(user, [row.session_key for row in rows])
     found = [
-        Seen(row.pk, browser(row.user_agent), "" if row.ip == NOWHERE else row.ip, row.created_at, row.last_seen_at, row.session_key == key)
+        Seen(
+            row.pk,
+            browser(row.user_agent),
+            "" if row.ip == NOWHERE else row.ip,
+            row.created_at,
+            row.last_seen_at,
+            row.session_key == key,
+        )
         for row in rows
         if row.session_key in open_ones
     ]
@@ -68,16 +86,22 @@ def of(user: User, key: str | None) -> Sequence[Seen]:
 
 
 def begun(request: HttpRequest) -> None:
-    """Note a session of somebody who has just signed in, or whose session was not noted; the longest unused beyond MOST end."""
+    """Note a session of somebody who has just signed in, or whose session was not noted; the
+    longest unused beyond MOST end.
+    """
     UserSession.objects.create_from_request(request)
     rows = UserSession.objects.filter(user=request.user).order_by("-last_seen_at", "-pk")
     _end(list(rows.values_list("session_key", flat=True)[MOST : 2 * MOST]))
 
 
 def touch(request: HttpRequest) -> None:
-    """The person uses their session: it ends as much later. What an open page asks by itself does not count."""
+    """The person uses their session: it ends as much later. What an open page asks by itself does
+    not count.
+    """
     match = request.resolver_match
-    if not request.user.is_authenticated or (match is not None and (match.url_name or "").endswith(_BY_ITSELF)):
+    if not request.user.is_authenticated or (
+        match is not None and (match.url_name or "").endswith(_BY_ITSELF)
+    ):
         return
     now = time.time()
     # Where sessions are short, they are noted more often.
@@ -103,7 +127,11 @@ def end(user: User, pk: int) -> bool:
 
 def end_all(user: User, *, but: str | None = None) -> int:
     """End the user's sessions, save that of the key `but`; how many there were."""
-    keys = list(UserSession.objects.filter(user=user).exclude(session_key=but or "").values_list("session_key", flat=True)[: 10 * MOST])
+    keys = list(
+        UserSession.objects.filter(user=user)
+        .exclude(session_key=but or "")
+        .values_list("session_key", flat=True)[: 10 * MOST]
+    )
     _end(keys)
     return len(keys)
 
@@ -116,7 +144,14 @@ def end_all_of(user: User, by: User) -> None:
     granting.require_not_above(user, by)
     with transaction.atomic():
         ended = end_all(user)
-        audit.record(Event.SIGN_OUT, "user", by=by, id=user.pk, name=user.username, text=f"Ended all of their sessions ({ended}).")
+        audit.record(
+            Event.SIGN_OUT,
+            "user",
+            by=by,
+            id=user.pk,
+            name=user.username,
+            text=f"Ended all of their sessions ({ended}).",
+        )
 
 
 def forget(key: str | None) -> None:
@@ -132,14 +167,17 @@ def browser(agent: str) -> str:
 
 
 def _open(user: User, keys: Sequence[str]) -> frozenset[str]:
-    """Those of the keys whose session is good: not ended, not expired, and of the password that the user has now."""
+    """Those of the keys whose session is good: not ended, not expired, and of the password that the
+    user has now.
+    """
     good = user.get_session_auth_hash()
     rows = Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
     found = {row.session_key: row.get_decoded() for row in rows}
     return frozenset(
         key
         for key, held in found.items()
-        if held.get(SESSION_KEY) == str(user.pk) and constant_time_compare(str(held.get(HASH_SESSION_KEY, "")), good)
+        if held.get(SESSION_KEY) == str(user.pk)
+        and constant_time_compare(str(held.get(HASH_SESSION_KEY, "")), good)
     )
 
 

@@ -1,4 +1,6 @@
-"""What a project, or several together, may have of a cluster: GPUs in devices, CPU in cores, memory in bytes. Pure values."""
+"""What a project, or several together, may have of a cluster: GPUs in devices, CPU in cores, memory
+in bytes. Pure values.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -10,7 +12,9 @@ MEGABYTE = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Of one resource: what is its own, what it may hold at most, and its part of what others leave idle. None is without limit."""
+    """Of one resource: what is its own, what it may hold at most, and its part of what others leave
+    idle. None is without limit.
+    """
 
     quota: Decimal | None = None
     limit: Decimal | None = None
@@ -29,7 +33,16 @@ class Shares:
 def above(own: Shares, members: Iterable[Shares]) -> Shares:
     """What is above several: its own, and their sum where it has no quota of its own."""
     total = together(members)
-    return Shares(*(_or(mine, sum_) for mine, sum_ in ((own.gpu, total.gpu), (own.cpu, total.cpu), (own.memory, total.memory))))
+    return Shares(
+        *(
+            _or(mine, sum_)
+            for mine, sum_ in (
+                (own.gpu, total.gpu),
+                (own.cpu, total.cpu),
+                (own.memory, total.memory),
+            )
+        )
+    )
 
 
 def _or(own: Share, sum_: Share) -> Share:

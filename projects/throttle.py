@@ -1,6 +1,8 @@
-"""Guessing passwords is slow: after some failures every further attempt has to wait, longer each time. Nobody is locked out for good.
+"""Guessing passwords is slow: after some failures every further attempt has to wait, longer each
+time. Nobody is locked out for good.
 
-Failures are counted in the database, for each name at an address and for each address, so every process knows them.
+Failures are counted in the database, for each name at an address and for each address, so every
+process knows them.
 """
 
 import hashlib
@@ -19,13 +21,17 @@ from projects.models import FailedSignIns
 FREE_FOR_PERSON = 10
 """Failures for one name at one address before attempts have to wait."""
 FREE_FOR_PROGRAM = 100
-"""The same for a client id: its secret cannot be guessed, and many programs behind one address may start at once."""
+"""The same for a client id: its secret cannot be guessed, and many programs behind one address may
+start at once.
+"""
 FREE_FOR_ADDRESS = 100
 """Failures of one address with any names."""
 LONGEST_WAIT = 300
 """Seconds between two attempts at most."""
 EVERYWHERE = "*"
-"""In place of an address: attempts from all of them are counted together, for a code that is short enough to be guessed from many."""
+"""In place of an address: attempts from all of them are counted together, for a code that is short
+enough to be guessed from many.
+"""
 FORGET = timedelta(hours=1)
 """Failures count until so long after the last one."""
 
@@ -39,7 +45,9 @@ class TooMany(UserError):
 
     def __init__(self, wait: int) -> None:
         unit = "second" if wait == 1 else "seconds"
-        super().__init__(f"There were too many failed attempts to sign in. Wait {wait} {unit}, and try again.")
+        super().__init__(
+            f"There were too many failed attempts to sign in. Wait {wait} {unit}, and try again."
+        )
         self.wait = wait
 
 
@@ -58,33 +66,52 @@ def ip_of(request: HttpRequest) -> Address | None:
 
 
 def address_of(request: HttpRequest) -> str:
-    """Where a request comes from: an IPv4 address, or the /64 network of an IPv6 one, of which one person has many addresses."""
+    """Where a request comes from: an IPv4 address, or the /64 network of an IPv6 one, of which one
+    person has many addresses.
+    """
     address = ip_of(request)
     if address is None:
         return "unknown"
-    return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
+    return (
+        str(ipaddress.ip_network((address, 64), strict=False))
+        if address.version == 6
+        else str(address)
+    )
 
 
 def attempt(name: str, address: str, *, free: int = FREE_FOR_PERSON) -> None:
-    """Call before a password is checked. It counts as failed until `succeeded` is called. Raises TooMany, which counts for nothing."""
-    limits = {_key(name, address): free} | ({} if address == EVERYWHERE else {_key(address): FREE_FOR_ADDRESS})
+    """Call before a password is checked. It counts as failed until `succeeded` is called. Raises
+    TooMany, which counts for nothing.
+    """
+    limits = {_key(name, address): free} | (
+        {} if address == EVERYWHERE else {_key(address): FREE_FOR_ADDRESS}
+    )
     now = timezone.now()
     with transaction.atomic():
         FailedSignIns.objects.filter(last_at__lt=now - FORGET).delete()
-        FailedSignIns.objects.bulk_create([FailedSignIns(key=key) for key in limits], ignore_conflicts=True)
-        # Locked before they are judged: guesses made at the same time are counted one after the other.
+        FailedSignIns.objects.bulk_create(
+            [FailedSignIns(key=key) for key in limits], ignore_conflicts=True
+        )
+        # Locked before they are judged: guesses made at the same time are counted one after the
+        # other.
         for row in FailedSignIns.objects.select_for_update().filter(key__in=limits).order_by("key"):
             left = _wait(row.failures - limits[row.key]) - (now - row.last_at).total_seconds()
             if row.failures >= limits[row.key] and left > 0:
                 raise TooMany(math.ceil(left))
-        FailedSignIns.objects.filter(key__in=limits).update(failures=models.F("failures") + 1, last_at=now)
+        FailedSignIns.objects.filter(key__in=limits).update(
+            failures=models.F("failures") + 1, last_at=now
+        )
 
 
 def succeeded(name: str, address: str) -> None:
-    """The password was right: the name's failures at this address are forgotten, and the attempt is not held against the address."""
+    """The password was right: the name's failures at this address are forgotten, and the attempt is
+    not held against the address.
+    """
     FailedSignIns.objects.filter(key=_key(name, address)).delete()
     if address != EVERYWHERE:
-        FailedSignIns.objects.filter(key=_key(address), failures__gt=0).update(failures=models.F("failures") - 1)
+        FailedSignIns.objects.filter(key=_key(address), failures__gt=0).update(
+            failures=models.F("failures") - 1
+        )
 
 
 def _wait(beyond: int) -> int:
@@ -94,4 +121,6 @@ def _wait(beyond: int) -> int:
 
 def _key(*parts: str) -> str:
     """A digest, so that what is typed as a name is neither stored nor too long."""
-    return hashlib.sha256("\x00".join(part.casefold() for part in parts).encode(errors="replace")).hexdigest()
+    return hashlib.sha256(
+        "\x00".join(part.casefold() for part in parts).encode(errors="replace")
+    ).hexdigest()

@@ -1,4 +1,6 @@
-"""Access tokens of the REST API: signed, short-lived, and good only as long as the password or secret they were got with."""
+"""Access tokens of the REST API: signed, short-lived, and good only as long as the password or
+secret they were got with.
+"""
 
 import hashlib
 import time
@@ -21,42 +23,67 @@ NOT_GOOD = "The access token is not valid, or not any more. Get a new one from P
 
 
 def issue(user: User, key: PersonalKey | None = None) -> tuple[str, int]:
-    """A token for a user, and the seconds it is good for: until the personal key, or the service account, it was got with expires.
+    """A token for a user, and the seconds it is good for: until the personal key, or the service
+    account, it was got with expires.
 
-    Its claims are digits and hexadecimal letters only: some clients decode them with the standard base64 alphabet, and so may.
+    Its claims are digits and hexadecimal letters only: some clients decode them with the standard
+    base64 alphabet, and so may.
     """
     now, life = int(time.time()), settings.OPTIONS.token_seconds
     way_in = key or _account(user)
     if way_in is not None and way_in.expires_at is not None:
         life = max(0, min(life, int(way_in.expires_at.timestamp()) - now))
     claims = {"sub": str(user.pk), "iat": now, "exp": now + life, "bound": _fingerprint(user, key)}
-    return jwt.encode(claims if key is None else claims | {"key": str(key.pk)}, _key(), ALGORITHM), life
+    return jwt.encode(
+        claims if key is None else claims | {"key": str(key.pk)}, _key(), ALGORITHM
+    ), life
 
 
 def user_of(token: str) -> User:
     """Whose token it is; `personal_key` of the user is the key it was got with, if it was one.
 
-    Raises AuthenticationFailed for one that is forged, expired, or made void by a new password or secret, or by a key that is gone.
+    Raises AuthenticationFailed for one that is forged, expired, or made void by a new password or
+    secret, or by a key that is gone.
     """
     try:
-        claims = jwt.decode(token, _key(), [ALGORITHM], options={"require": ["sub", "exp", "bound"]})
+        claims = jwt.decode(
+            token, _key(), [ALGORITHM], options={"require": ["sub", "exp", "bound"]}
+        )
     except jwt.ExpiredSignatureError:
-        raise AuthenticationFailed("The access token has expired. Get a new one from POST /api/v1/token.") from None
+        raise AuthenticationFailed(
+            "The access token has expired. Get a new one from POST /api/v1/token."
+        ) from None
     except jwt.InvalidTokenError:
         raise AuthenticationFailed(NOT_GOOD) from None
-    user = User.objects.select_related("service_account").filter(pk=int(claims["sub"]), is_active=True).first()
-    key = PersonalKey.objects.filter(pk=int(claims["key"]), user=user).first() if user is not None and "key" in claims else None
-    if user is None or ("key" in claims and key is None) or not constant_time_compare(str(claims["bound"]), _fingerprint(user, key)):
+    user = (
+        User.objects.select_related("service_account")
+        .filter(pk=int(claims["sub"]), is_active=True)
+        .first()
+    )
+    key = (
+        PersonalKey.objects.filter(pk=int(claims["key"]), user=user).first()
+        if user is not None and "key" in claims
+        else None
+    )
+    if (
+        user is None
+        or ("key" in claims and key is None)
+        or not constant_time_compare(str(claims["bound"]), _fingerprint(user, key))
+    ):
         raise AuthenticationFailed(NOT_GOOD)
     way_in = key or _account(user)
     if way_in is not None and way_in.is_expired:
-        raise AuthenticationFailed(f"{way_in.name} has expired, and its tokens with it. Make a new one.")
+        raise AuthenticationFailed(
+            f"{way_in.name} has expired, and its tokens with it. Make a new one."
+        )
     user.personal_key = key
     return user
 
 
 class BearerToken(BaseAuthentication):
-    """`Authorization: Bearer <token>`. Nothing else opens the API: a browser's session does not, so no foreign page can use it."""
+    """`Authorization: Bearer <token>`. Nothing else opens the API: a browser's session does not, so
+    no foreign page can use it.
+    """
 
     def authenticate(self, request: Request) -> tuple[User, None] | None:
         kind, _, token = get_authorization_header(request).partition(b" ")
@@ -79,15 +106,26 @@ class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-unty
     name = "bearer"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "A token from POST /api/v1/token."}
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "JWT",
+            "description": "A token from POST /api/v1/token.",
+        }
 
 
 def _fingerprint(user: User, key: PersonalKey | None) -> str:
-    """Changes with what the token was got with: the secret of a personal key, or the password and the secret of a service account."""
+    """Changes with what the token was got with: the secret of a personal key, or the password and
+    the secret of a service account.
+    """
     if key is not None:
-        return salted_hmac("muster.tokens.bound.key", f"{key.client_id}\n{key.secret_hash}").hexdigest()
+        return salted_hmac(
+            "muster.tokens.bound.key", f"{key.client_id}\n{key.secret_hash}"
+        ).hexdigest()
     account = _account(user)
-    return salted_hmac("muster.tokens.bound", f"{user.password}\n{account.secret_hash if account else ''}").hexdigest()
+    return salted_hmac(
+        "muster.tokens.bound", f"{user.password}\n{account.secret_hash if account else ''}"
+    ).hexdigest()
 
 
 def _account(user: User) -> ServiceAccount | None:

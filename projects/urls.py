@@ -64,10 +64,22 @@ of_projects = [
     path("projects/<int:pk>", projects.project, name="project"),
     path("projects/<int:pk>/people", roles.person_add, name="person-add"),
     path("projects/<int:pk>/people/<int:membership>/role", roles.person_role, name="person-role"),
-    path("projects/<int:pk>/people/<int:membership>/remove", roles.person_remove, name="person-remove"),
+    path(
+        "projects/<int:pk>/people/<int:membership>/remove",
+        roles.person_remove,
+        name="person-remove",
+    ),
     path("projects/<int:pk>/service-accounts", roles.account_create, name="service-account-create"),
-    path("projects/<int:pk>/service-accounts/<int:account>/secret", roles.account_rotate, name="service-account-rotate"),
-    path("projects/<int:pk>/service-accounts/<int:account>/delete", roles.account_delete, name="service-account-delete"),
+    path(
+        "projects/<int:pk>/service-accounts/<int:account>/secret",
+        roles.account_rotate,
+        name="service-account-rotate",
+    ),
+    path(
+        "projects/<int:pk>/service-accounts/<int:account>/delete",
+        roles.account_delete,
+        name="service-account-delete",
+    ),
 ]
 
 auditing = [
@@ -86,8 +98,12 @@ accessing = [
     path("roles/<int:pk>/delete", custom_roles.role_delete, name="role-delete"),
     path("service-accounts", service_accounts.accounts, name="accounts"),
     path("service-accounts/new", service_accounts.account_new, name="account-new"),
-    path("service-accounts/<int:pk>/secret", service_accounts.account_secret, name="account-secret"),
-    path("service-accounts/<int:pk>/delete", service_accounts.account_delete, name="account-delete"),
+    path(
+        "service-accounts/<int:pk>/secret", service_accounts.account_secret, name="account-secret"
+    ),
+    path(
+        "service-accounts/<int:pk>/delete", service_accounts.account_delete, name="account-delete"
+    ),
     path("account/keys/new", keys.key_new, name="key-new"),
     path("account/keys/<int:pk>/secret", keys.key_secret, name="key-secret"),
     path("account/keys/<int:pk>/delete", keys.key_delete, name="key-delete"),
@@ -96,4 +112,10 @@ accessing = [
     path("look-as/end", looking.look_as_end, name="look-as-end"),
 ]
 
-urlpatterns: list[URLPattern | URLResolver] = [*signing_in, *everybody, *of_projects, *auditing, *accessing]
+urlpatterns: list[URLPattern | URLResolver] = [
+    *signing_in,
+    *everybody,
+    *of_projects,
+    *auditing,
+    *accessing,
+]

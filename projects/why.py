@@ -25,7 +25,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class MayNot:
-    """A button that is shown and does nothing: its words and icon, why, and the page that says more."""
+    """A button that is shown and does nothing: its words and icon, why, and the page that says
+    more.
+    """
 
     words: str
     icon: str
@@ -36,34 +38,66 @@ class MayNot:
 def explain(user: User, permission: Permission, scope: Scope) -> Answer:
     """Raises Http404 for a scope of which the user sees nothing."""
     may = user.rights.may(permission, scope)
-    if not (may or scope == TENANT or access.sees(user, permission.entity, scope)) or not choosing.is_there(scope):
+    if not (
+        may or scope == TENANT or access.sees(user, permission.entity, scope)
+    ) or not choosing.is_there(scope):
         raise Http404("There is nothing here that you may see.")
     refusal = access.Refusal(user, scope)
     if not may:
         return Answer(False, refusal.text(permission))
     if user.is_superuser:
-        return Answer(True, f"You may {permission.words} in {refusal.where}: you are the administrator that this installation began with.")
-    rules = [rule for rule in _rules(user) if permission in rule.permissions and rule.scope in refusal.around]
+        return Answer(
+            True,
+            (
+                f"You may {permission.words} in {refusal.where}: you are the administrator that "
+                "this installation began with."
+            ),
+        )
+    rules = [
+        rule
+        for rule in _rules(user)
+        if permission in rule.permissions and rule.scope in refusal.around
+    ]
     roles = access.listed(sorted({rule.role_label for rule in rules}), "and")
-    return Answer(True, f"You may {permission.words} in {refusal.where}, because you are {roles} there.", rules)
+    return Answer(
+        True,
+        f"You may {permission.words} in {refusal.where}, because you are {roles} there.",
+        rules,
+    )
 
 
 def may_not(
-    user: User, verb: Verb, entity: Entity, at: access.Refusal | Scope = TENANT, *, words: str, icon: str, anywhere: bool = False
+    user: User,
+    verb: Verb,
+    entity: Entity,
+    at: access.Refusal | Scope = TENANT,
+    *,
+    words: str,
+    icon: str,
+    anywhere: bool = False,
 ) -> MayNot | None:
-    """The button in the place of one that the user may not press; None where they may. `anywhere`: whether any scope will do.
+    """The button in the place of one that the user may not press; None where they may. `anywhere`:
+    whether any scope will do.
 
     Several buttons of one scope hand over the same Refusal, which asks the database once.
     """
     refusal = at if isinstance(at, access.Refusal) else access.Refusal(user, at)
     permission = Permission(entity, verb)
-    allowed = user.rights.anywhere(permission) if anywhere else user.rights.may(permission, refusal.scope)
-    return None if allowed else MayNot(words, icon, refusal.text(permission), access.why(permission, refusal.scope))
+    allowed = (
+        user.rights.anywhere(permission) if anywhere else user.rights.may(permission, refusal.scope)
+    )
+    return (
+        None
+        if allowed
+        else MayNot(words, icon, refusal.text(permission), access.why(permission, refusal.scope))
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An access rule that somebody has, with what it permits: for each entity the verbs in words."""
+    """An access rule that somebody has, with what it permits: for each entity the verbs in
+    words.
+    """
 
     rule: AccessRule
     permits: Sequence[tuple[str, str]]
@@ -73,12 +107,19 @@ def held(user: User) -> Sequence[Held]:
     """What somebody may do where, by rule, the widest first."""
     found = [Held(rule, _in_words(rule)) for rule in _rules(user)]
     levels = list(Level)
-    return sorted(found, key=lambda each: (levels.index(each.rule.scope.level), each.rule.scope_words))
+    return sorted(
+        found, key=lambda each: (levels.index(each.rule.scope.level), each.rule.scope_words)
+    )
 
 
 def _in_words(rule: AccessRule) -> Sequence[tuple[str, str]]:
-    useful = {each for each in rule.permissions if rule.scope == TENANT or each.entity not in TENANT_ONLY}
-    rows = [(entity, [verb.value for verb in Verb if Permission(entity, verb) in useful]) for entity in Entity]
+    useful = {
+        each for each in rule.permissions if rule.scope == TENANT or each.entity not in TENANT_ONLY
+    }
+    rows = [
+        (entity, [verb.value for verb in Verb if Permission(entity, verb) in useful])
+        for entity in Entity
+    ]
     return [(entity.label, ", ".join(verbs)) for entity, verbs in rows if verbs]
 
 

@@ -1,4 +1,6 @@
-"""Writes deploy/kustomize/cluster/clusterrole.yaml from clusters/permissions.py: what Muster may do in a cluster, and nothing else."""
+"""Writes deploy/kustomize/cluster/clusterrole.yaml from clusters/permissions.py: what Muster may do
+in a cluster, and nothing else.
+"""
 
 import sys
 from pathlib import Path
@@ -9,7 +11,8 @@ sys.path.insert(0, str(BASE))
 from clusters.permissions import NEEDED  # noqa: E402 - the path comes first
 
 DOCUMENT = BASE / "deploy" / "kustomize" / "cluster" / "clusterrole.yaml"
-HEAD = """# What Muster may do in a cluster. Made by scripts/cluster_role.py from clusters/permissions.py, which says what each verb is for.
+HEAD = """# What Muster may do in a cluster, made by scripts/cluster_role.py
+# from clusters/permissions.py, which says what each verb is for.
 # Discovery, and the question what one may do, are open to every user and not in here.
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -23,7 +26,11 @@ def document() -> str:
     """The text of the manifest: one rule for all kinds of a group that need the same verbs."""
     verbs: dict[tuple[str, str], list[str]] = {}
     for need in NEEDED:
-        name = f"{need.resource.plural}/{need.subresource}" if need.subresource else need.resource.plural
+        name = (
+            f"{need.resource.plural}/{need.subresource}"
+            if need.subresource
+            else need.resource.plural
+        )
         known = verbs.setdefault((need.resource.group, name), [])
         if need.verb not in known:
             known.append(need.verb)
@@ -31,7 +38,8 @@ def document() -> str:
     for (group, name), its in verbs.items():
         rules.setdefault((group, tuple(its)), []).append(name)
     return HEAD + "".join(
-        f'  - apiGroups: ["{group}"]\n    resources: [{", ".join(names)}]\n    verbs: [{", ".join(its)}]\n'
+        f'  - apiGroups: ["{group}"]\n    resources: [{", ".join(names)}]\n    verbs: '
+        f"[{', '.join(its)}]\n"
         for (group, its), names in rules.items()
     )
 

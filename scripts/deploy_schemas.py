@@ -1,6 +1,8 @@
-"""Makes tests/deploy/data/schemas.json: what the API server of KUBECONFIG says of the kinds in deploy/.
+"""Makes tests/deploy/data/schemas.json: what the API server of KUBECONFIG says of the kinds in
+deploy/.
 
-Descriptions are dropped, and with them defaults and extensions: only what a strict check needs is kept.
+Descriptions are dropped, and with them defaults and extensions: only what a strict check needs is
+kept.
 """
 
 import json
@@ -11,7 +13,14 @@ from typing import Any
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "deploy" / "data"
 KINDS = {
-    "api/v1": ("ConfigMap", "Namespace", "PersistentVolumeClaim", "Secret", "Service", "ServiceAccount"),
+    "api/v1": (
+        "ConfigMap",
+        "Namespace",
+        "PersistentVolumeClaim",
+        "Secret",
+        "Service",
+        "ServiceAccount",
+    ),
     "apis/apps/v1": ("Deployment",),
     "apis/batch/v1": ("Job",),
     "apis/networking.k8s.io/v1": ("Ingress", "NetworkPolicy"),
@@ -37,7 +46,9 @@ PREFIX = "#/components/schemas/"
 
 
 def asked(*path: str) -> dict[str, Any]:
-    done = subprocess.run(["kubectl", "get", "--raw", *path], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["kubectl", "get", "--raw", *path], capture_output=True, text=True, check=True
+    )
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
@@ -94,7 +105,9 @@ def main() -> None:
             needed[name] = stripped(known[name])
             waiting += references(known[name])
     content = {"version": asked("/version")["gitVersion"], "kinds": kinds, "$defs": needed}
-    (DATA / "schemas.json").write_text(json.dumps(content, separators=(",", ":"), sort_keys=True) + "\n")
+    (DATA / "schemas.json").write_text(
+        json.dumps(content, separators=(",", ":"), sort_keys=True) + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
-"""Makes tests/console/data/var-VERSION.sqlite3.gz: the database of a data directory as this commit leaves it, with a bit of everything.
+"""Makes tests/console/data/var-VERSION.sqlite3.gz: the database of a data directory as this commit
+leaves it, with a bit of everything.
 
-Later releases have to start on it (tests/console/test_older_data.py). Run it when a release is made: python scripts/older_data.py VERSION
+Later releases have to start on it (tests/console/test_older_data.py). Run it when a release is
+made: python scripts/older_data.py VERSION
 """
 
-# ruff: noqa: E402 - settings are read when Django is imported, so where the data lies has to be said first
+# Settings are read when Django is imported, so where the data lies has to be said first.
+# ruff: noqa: E402
 import gzip
 import os
 import shutil

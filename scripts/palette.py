@@ -1,4 +1,6 @@
-"""Makes pictures of pages small: a PNG of true colour, as Chromium writes it, becomes one of 256 colours."""
+"""Makes pictures of pages small: a PNG of true colour, as Chromium writes it, becomes one of 256
+colours.
+"""
 
 import struct
 import zlib
@@ -22,17 +24,26 @@ def shrunk(png: bytes) -> bytes:
     place = {colour: number for number, colour in enumerate(palette)}
     for colour in used:
         if colour not in place:
-            place[colour] = min(range(len(palette)), key=lambda number: _distance(palette[number], colour))
+            place[colour] = min(
+                range(len(palette)), key=lambda number: _distance(palette[number], colour)
+            )
     data = b"".join(b"\0" + bytes(map(place.__getitem__, row)) for row in pixels)
     head = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
     plte = bytes(value for colour in palette for value in colour)
     return SIGNATURE + b"".join(
-        (_chunk(b"IHDR", head), _chunk(b"PLTE", plte), _chunk(b"IDAT", zlib.compress(data, 9)), _chunk(b"IEND", b""))
+        (
+            _chunk(b"IHDR", head),
+            _chunk(b"PLTE", plte),
+            _chunk(b"IDAT", zlib.compress(data, 9)),
+            _chunk(b"IEND", b""),
+        )
     )
 
 
 def _palette(used: Counter[Rgb]) -> list[Rgb]:
-    """The most used colours, leaving out what is hardly told from one of them: else shades of grey take the places of a small red word."""
+    """The most used colours, leaving out what is hardly told from one of them: else shades of grey
+    take the places of a small red word.
+    """
     for apart in (192, 96, 48, 0):
         chosen: list[Rgb] = []
         for colour, _ in used.most_common():
@@ -50,7 +61,10 @@ def _read(png: bytes) -> tuple[int, int, int, Iterator[bytes]]:
     while at < len(png):
         length, kind = struct.unpack(">I4s", png[at : at + 8])
         body = png[at + 8 : at + 8 + length]
-        head, packed = (body if kind == b"IHDR" else head), (packed + body if kind == b"IDAT" else packed)
+        head, packed = (
+            (body if kind == b"IHDR" else head),
+            (packed + body if kind == b"IDAT" else packed),
+        )
         at += 12 + length
     width, height, depth, colour, _, _, interlaced = struct.unpack(">IIBBBBB", head)
     assert (depth, interlaced) == (8, 0), "not a picture as Chromium writes it"
@@ -80,7 +94,11 @@ def _sub(row: bytearray, above: bytearray, step: int) -> None:
 
 def _up(row: bytearray, above: bytearray, step: int) -> None:
     # Most rows of a page are as the one above.
-    row[:] = bytes((mine + upper) & 255 for mine, upper in zip(row, above, strict=True)) if any(row) else above
+    row[:] = (
+        bytes((mine + upper) & 255 for mine, upper in zip(row, above, strict=True))
+        if any(row)
+        else above
+    )
 
 
 def _average(row: bytearray, above: bytearray, step: int) -> None:
@@ -96,8 +114,18 @@ def _paeth(row: bytearray, above: bytearray, step: int) -> None:
     for at in range(len(row)):
         left, corner = (row[at - step], above[at - step]) if at >= step else (0, 0)
         upper = above[at]
-        to_left, to_upper, to_corner = abs(upper - corner), abs(left - corner), abs(left + upper - corner - corner)
-        guess = left if to_left <= to_upper and to_left <= to_corner else upper if to_upper <= to_corner else corner
+        to_left, to_upper, to_corner = (
+            abs(upper - corner),
+            abs(left - corner),
+            abs(left + upper - corner - corner),
+        )
+        guess = (
+            left
+            if to_left <= to_upper and to_left <= to_corner
+            else upper
+            if to_upper <= to_corner
+            else corner
+        )
         row[at] = (row[at] + guess) & 255
 
 

@@ -1,4 +1,5 @@
-"""Makes docs/screenshots/*.png: every page of a console in the middle of its day, in light and dark.
+"""Makes docs/screenshots/*.png: every page of a console in the middle of its day, in light and
+dark.
 
 python scripts/screenshots.py              what is kept in docs/screenshots
 python scripts/screenshots.py --all DIR    every page at every width and whole, to look at
@@ -166,7 +167,11 @@ def console(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 def signed_in(browser: Browser, url: str, width: int, theme: str) -> Page:
     context = browser.new_context(
-        base_url=url, viewport={"width": width, "height": SIZES[width]}, reduced_motion="reduce", color_scheme=theme, locale="en-GB"
+        base_url=url,
+        viewport={"width": width, "height": SIZES[width]},
+        reduced_motion="reduce",
+        color_scheme=theme,
+        locale="en-GB",
     )  # type: ignore[arg-type]
     page = context.new_page()
     page.goto("/sign-in?next=/account")
@@ -188,15 +193,23 @@ def take(page: Page, shot: Shot, ids: dict[str, str], whole: bool) -> bytes:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--all", type=Path, metavar="DIR", help="every page at every width, whole, into DIR")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--all", type=Path, metavar="DIR", help="every page at every width, whole, into DIR"
+    )
     parser.add_argument("--only", default="", help="names of pictures, with commas between them")
     chosen = parser.parse_args()
     folder = chosen.all or PICTURES
     folder.mkdir(parents=True, exist_ok=True)
     names = [name for name in chosen.only.split(",") if name]
     shots = [shot for shot in SHOTS if not names or shot.name in names]
-    with tempfile.TemporaryDirectory() as data, console(Path(data)) as (url, ids), sync_playwright() as playwright:
+    with (
+        tempfile.TemporaryDirectory() as data,
+        console(Path(data)) as (url, ids),
+        sync_playwright() as playwright,
+    ):
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         for width in SIZES:
             for theme in ("light", "dark"):
@@ -205,7 +218,9 @@ def main() -> None:
                 for shot in sorted(shots, key=lambda shot: shot.name == "sign-in"):
                     if chosen.all or width == USUAL or shot.main:
                         png = take(page, shot, ids, whole=bool(chosen.all))
-                        (folder / f"{shot.name}-{width}-{theme}.png").write_bytes(png if chosen.all else shrunk(png))
+                        (folder / f"{shot.name}-{width}-{theme}.png").write_bytes(
+                            png if chosen.all else shrunk(png)
+                        )
                 page.context.close()
         browser.close()
 

@@ -11,8 +11,9 @@ from console.options import PREFIX, Options  # noqa: E402 - the path comes first
 DOCUMENT = BASE / "docs" / "settings.md"
 HEAD = """# Settings
 
-All settings are environment variables, read once when a process starts. None has to be set to run `make up`. What cannot be
-understood is refused with the variable's name. `MUSTER_PRODUCTION=1` asks for more: see [production.md](production.md).
+All settings are environment variables, read once when a process starts. None has to be set to run
+`make up`. What cannot be understood is refused with the variable's name. `MUSTER_PRODUCTION=1` asks
+for more: see [production.md](production.md).
 
 | variable | default | what it is for |
 |---|---|---|
@@ -29,9 +30,15 @@ def document() -> str:
     lines = []
     for name, field in Options.model_fields.items():
         default = field.default
-        shown = "" if default in ("", None) else f"`{int(default) if isinstance(default, bool) else default}`"
+        shown = (
+            ""
+            if default in ("", None)
+            else f"`{int(default) if isinstance(default, bool) else default}`"
+        )
         description = (field.description or "").replace("|", "\\|")
-        lines.append(f"| `{PREFIX}{name.upper()}` | {shown} | {description[:1].upper()}{description[1:]} |")
+        lines.append(
+            f"| `{PREFIX}{name.upper()}` | {shown} | {description[:1].upper()}{description[1:]} |"
+        )
     return HEAD + "\n".join(lines) + "\n" + FOOT
 
 

@@ -35,10 +35,16 @@ class Package:
 
 
 def patternfly(package: Package) -> None:
-    """The minified style sheet with the fonts and pictures it refers to; a reference to nothing would end `collectstatic`."""
+    """The minified style sheet with the fonts and pictures it refers to; a reference to nothing
+    would end `collectstatic`.
+    """
     place = ROOT / f"static/vendor/patternfly-{package.version}"
     css = package.read("patternfly.min.css").decode()
-    css = re.sub(r"@font-face\{[^}]*\}", lambda face: face[0] if any(f"/{font}/" in face[0] for font in FONTS) else "", css)
+    css = re.sub(
+        r"@font-face\{[^}]*\}",
+        lambda face: face[0] if any(f"/{font}/" in face[0] for font in FONTS) else "",
+        css,
+    )
     css = re.sub(r"/\*# sourceMappingURL=.*?\*/\s*", "", css)
     _write(place / "patternfly.min.css", css.encode())
     for path in sorted(set(re.findall(r"url\(\"?(?:\./)?(assets/[^)\"]+)", css))):
@@ -55,8 +61,15 @@ def icons(package: Package) -> None:
             raise SystemExit(f"{name} is not an icon of this package")
         drawing = re.sub(r"\s+", " ", inner[1]).strip()
         symbols.append(f'<symbol id="{name}" viewBox="0 0 24 24">{drawing}</symbol>')
-    head = "<!-- Lucide icons, ISC licence: LICENSE beside this file. Made by scripts/vendor.py. -->"
-    _write(SPRITE, "\n".join(['<svg xmlns="http://www.w3.org/2000/svg">', head, *symbols, "</svg>", ""]).encode())
+    head = (
+        "<!-- Lucide icons, ISC licence: LICENSE beside this file. Made by scripts/vendor.py. -->"
+    )
+    _write(
+        SPRITE,
+        "\n".join(
+            ['<svg xmlns="http://www.w3.org/2000/svg">', head, *symbols, "</svg>", ""]
+        ).encode(),
+    )
     _write(SPRITE.parent / "LICENSE", package.read("LICENSE"))
 
 
@@ -75,7 +88,9 @@ def uplot(package: Package) -> None:
 
 
 def used() -> set[str]:
-    """The icons that templates, scripts and Python name: `{% icon "name" %}`, `icon="name"` and their kin, and the statuses' own."""
+    """The icons that templates, scripts and Python name: `{% icon "name" %}`, `icon="name"` and
+    their kin, and the statuses' own.
+    """
     return set(_named()) | ALWAYS
 
 
@@ -88,8 +103,12 @@ def _named() -> Iterable[str]:
         yield from re.findall(r"""\bicon\(["']([a-z0-9-]+)["']""", path.read_text())
     for app in ("console", "projects", "clusters", "environments", "workloads"):
         for path in sorted((ROOT / app).rglob("*.py")):
-            yield from re.findall(r"""\bicon(?:\s*=\s*|["']:\s*|\()["']([a-z0-9-]+)["']""", path.read_text())
-    yield from re.findall(r"""\("(?:\w+)", "([a-z0-9-]+)", "[^"]+"\)""", (ROOT / "workloads/states.py").read_text())
+            yield from re.findall(
+                r"""\bicon(?:\s*=\s*|["']:\s*|\()["']([a-z0-9-]+)["']""", path.read_text()
+            )
+    yield from re.findall(
+        r"""\("(?:\w+)", "([a-z0-9-]+)", "[^"]+"\)""", (ROOT / "workloads/states.py").read_text()
+    )
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -100,4 +119,6 @@ def _write(path: Path, content: bytes) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 3 or sys.argv[1] not in ("patternfly", "icons", "axe", "uplot"):
         raise SystemExit(__doc__)
-    {"patternfly": patternfly, "icons": icons, "axe": axe, "uplot": uplot}[sys.argv[1]](Package(sys.argv[2]))
+    {"patternfly": patternfly, "icons": icons, "axe": axe, "uplot": uplot}[sys.argv[1]](
+        Package(sys.argv[2])
+    )

@@ -1,4 +1,6 @@
-"""Who and what the console's tests are about: Alice runs it, Bob works in team-a, Vera looks on there, Mallory is of team-b."""
+"""Who and what the console's tests are about: Alice runs it, Bob works in team-a, Vera looks on
+there, Mallory is of team-b.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -49,17 +51,33 @@ class Cast:
 
 def make_cast(kubeconfig: str = NOWHERE) -> Cast:
     """The cast, in the database. Everybody's password is PASSWORD."""
-    cluster = Cluster.objects.create(name="here", server="https://127.0.0.1:1", kubeconfig=kubeconfig, is_local=True)
+    cluster = Cluster.objects.create(
+        name="here", server="https://127.0.0.1:1", kubeconfig=kubeconfig, is_local=True
+    )
     research = Department.objects.create(name="research")
     teams = [
         Project.objects.create(
-            name=name, department=research, cluster=cluster, namespace=f"muster-{name}", queue=name, gpu_quota=Decimal(2)
+            name=name,
+            department=research,
+            cluster=cluster,
+            namespace=f"muster-{name}",
+            queue=name,
+            gpu_quota=Decimal(2),
         )
         for name in ("team-a", "team-b")
     ]
-    alice = User.objects.create(username="alice", password=_hashed(), is_staff=True, is_superuser=True)
-    bob, vera, mallory = (User.objects.create(username=name, password=_hashed()) for name in ("bob", "vera", "mallory"))
-    for user, team, role in ((bob, teams[0], L1), (vera, teams[0], VIEWER), (mallory, teams[1], PROJECT)):
+    alice = User.objects.create(
+        username="alice", password=_hashed(), is_staff=True, is_superuser=True
+    )
+    bob, vera, mallory = (
+        User.objects.create(username=name, password=_hashed())
+        for name in ("bob", "vera", "mallory")
+    )
+    for user, team, role in (
+        (bob, teams[0], L1),
+        (vera, teams[0], VIEWER),
+        (mallory, teams[1], PROJECT),
+    ):
         AccessRule.objects.create(user=user, project=team, role=role)
     return Cast(cluster, research, teams[0], teams[1], alice, bob, vera, mallory)
 
@@ -68,7 +86,9 @@ def a_spec(project: Project, name: str = "train1", **changes: object) -> Spec:
     """A distributed PyTorch workload of a master and two workers, a tenth of a GPU each."""
     setup = Setup(
         environment=Environment(image="muster/allreduce"),
-        compute=Compute(gpus=Gpus(devices=1, portion=Decimal("0.1")), cpu_request="0.1", memory_request="100M"),
+        compute=Compute(
+            gpus=Gpus(devices=1, portion=Decimal("0.1")), cpu_request="0.1", memory_request="100M"
+        ),
     )
     fields: dict[str, object] = {
         "name": name,

@@ -1,4 +1,6 @@
-"""Starts `python -m localkube` as a process of its own for tests, and makes sure that it ends with them."""
+"""Starts `python -m localkube` as a process of its own for tests, and makes sure that it ends with
+them.
+"""
 
 import os
 import re
@@ -9,7 +11,10 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-READY = re.compile(r"^localkube is ready: https://127\.0\.0\.1:(?P<port>\d+) \(kubeconfig: (?P<kubeconfig>.+)\)$", re.MULTILINE)
+READY = re.compile(
+    r"^localkube is ready: https://127\.0\.0\.1:(?P<port>\d+) \(kubeconfig: (?P<kubeconfig>.+)\)$",
+    re.MULTILINE,
+)
 
 
 class DidNotStart(Exception):
@@ -17,7 +22,8 @@ class DidNotStart(Exception):
 
 
 class LocalKube:
-    """One embedded cluster on a data directory. The port found at the first start is kept over restarts, as its clients need.
+    """One embedded cluster on a data directory. The port found at the first start is kept over
+    restarts, as its clients need.
 
     Everything that the server prints, on both streams and over all its starts, is in `log_file`.
     """
@@ -51,26 +57,47 @@ class LocalKube:
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
     def start(self, within: float = 30.0) -> "LocalKube":
-        """Start and wait until the server says that it is ready. Raises DidNotStart, with its log, when it does not."""
+        """Start and wait until the server says that it is ready. Raises DidNotStart, with its log,
+        when it does not.
+        """
         assert self._process is None, "the server runs already"
         said = len(self.log)
-        command = [sys.executable, "-m", "localkube", "--data", str(self.data), "--port", str(self.port), "--die-with", str(os.getpid())]
+        command = [
+            sys.executable,
+            "-m",
+            "localkube",
+            "--data",
+            str(self.data),
+            "--port",
+            str(self.port),
+            "--die-with",
+            str(os.getpid()),
+        ]
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, *self.arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT
+                [*command, *self.arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=ROOT,
             )
         deadline = time.monotonic() + within
         while (ready := READY.search(self.log, said)) is None:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 code = self._end(signal.SIGKILL)
-                raise DidNotStart(f"localkube was not ready within {within:g} s (exit status {code}); it said:\n{self.log[said:]}")
+                raise DidNotStart(
+                    f"localkube was not ready within {within:g} s (exit status {code}); it "
+                    f"said:\n{self.log[said:]}"
+                )
             time.sleep(0.02)
         self.port = int(ready["port"])
         self.kubeconfig = Path(ready["kubeconfig"])
         return self
 
     def stop(self) -> int:
-        """End the server as an init system does, with SIGTERM, and give its exit status. Killed after 40 s of patience."""
+        """End the server as an init system does, with SIGTERM, and give its exit status. Killed
+        after 40 s of patience.
+        """
         return self._end(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -93,4 +120,6 @@ class LocalKube:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            raise AssertionError(f"localkube did not end after {how.name}; it said:\n{self.log[-4000:]}") from None
+            raise AssertionError(
+                f"localkube did not end after {how.name}; it said:\n{self.log[-4000:]}"
+            ) from None

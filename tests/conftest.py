@@ -1,4 +1,6 @@
-"""What every test of the project shares: the markers, the cast, and an embedded cluster. Other fixtures live beside their tests."""
+"""What every test of the project shares: the markers, the cast, and an embedded cluster. Other
+fixtures live beside their tests.
+"""
 
 import gc
 import os
@@ -14,19 +16,30 @@ from clusters import connections
 from tests.cast import Cast, make_cast
 from tests.cluster import LocalKube
 
-FIRST = ("tests/console/test_permission_matrix.py", "tests/browser/", "tests/console/test_permission_matrix_api.py", "tests/faults/")
-"""What takes longest comes first, so that no worker is left alone with it at the end; and what shares a browser stays together."""
+FIRST = (
+    "tests/console/test_permission_matrix.py",
+    "tests/browser/",
+    "tests/console/test_permission_matrix_api.py",
+    "tests/faults/",
+)
+"""What takes longest comes first, so that no worker is left alone with it at the end; and what
+shares a browser stays together.
+"""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors to use: whoever waits for a browser, a server or a clock leaves its own to the others."""
+    """One more than there are processors to use: whoever waits for a browser, a server or a clock
+    leaves its own to the others.
+    """
     usable = getattr(os, "sched_getaffinity", None)
     return (len(usable(0)) if usable else os.cpu_count() or 1) + 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--only-with-database", action="store_true", help="leave out the tests that use no database")
+    parser.addoption(
+        "--only-with-database", action="store_true", help="leave out the tests that use no database"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -38,17 +51,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """What has been loaded stays: a collection of garbage that looks through thousands of tests each time takes long."""
+    """What has been loaded stays: a collection of garbage that looks through thousands of tests
+    each time takes long.
+    """
     gc.collect()
     gc.freeze()
 
 
 def _turn(item: pytest.Item) -> int:
-    return next((turn for turn, place in enumerate(FIRST) if item.nodeid.startswith(place)), len(FIRST))
+    return next(
+        (turn for turn, place in enumerate(FIRST) if item.nodeid.startswith(place)), len(FIRST)
+    )
 
 
 def _uses_database(item: pytest.Item) -> bool:
-    return item.get_closest_marker("django_db") is not None or "django_db_setup" in getattr(item, "fixturenames", ())
+    return item.get_closest_marker("django_db") is not None or "django_db_setup" in getattr(
+        item, "fixturenames", ()
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,16 +75,25 @@ def pytest_configure(config: pytest.Config) -> None:
     # Otherwise every test's client looks through all static files.
     settings.WHITENOISE_AUTOREFRESH = True
     config.addinivalue_line(
-        "markers", "controllers: needs a cluster whose garbage collector and namespace controller run (MUSTER_TEST_CONTROLLERS=1)"
+        "markers",
+        (
+            "controllers: needs a cluster whose garbage collector and namespace controller run "
+            "(MUSTER_TEST_CONTROLLERS=1)"
+        ),
     )
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """The test database; PostgreSQL drops none that somebody still talks to, such as a thread of a test that ends late."""
+    """The test database; PostgreSQL drops none that somebody still talks to, such as a thread of a
+    test that ends late.
+    """
     yield
     if connection.vendor == "postgresql":
-        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        others = (
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "
+            "current_database() AND pid <> pg_backend_pid()"
+        )
         with django_db_blocker.unblock(), connection.cursor() as cursor:
             cursor.execute(others)
 
@@ -85,7 +113,9 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKube]:
 
 @pytest.fixture
 def live_cast(cast: Cast, embedded: LocalKube) -> Iterator[Cast]:
-    """The cast on the embedded cluster, with namespaces and Queues that no other test has; they are not there yet."""
+    """The cast on the embedded cluster, with namespaces and Queues that no other test has; they are
+    not there yet.
+    """
     cast.cluster.server, cast.cluster.kubeconfig = embedded.url, embedded.kubeconfig.read_text()
     cast.cluster.save()
     cast.research.name = f"research-{secrets.token_hex(3)}"

@@ -1,4 +1,6 @@
-"""Starts the console's web server as a process of its own for tests, on its own data, and makes sure that it ends with them."""
+"""Starts the console's web server as a process of its own for tests, on its own data, and makes
+sure that it ends with them.
+"""
 
 import os
 import re
@@ -12,7 +14,8 @@ from tests import migrated
 from tests.cluster import ROOT, DidNotStart
 
 READY = re.compile(r"Uvicorn running on (?P<url>http://127\.0\.0\.1:\d+)")
-# The kernel ends what this starts together with the test process (PR_SET_PDEATHSIG is 1), even when that is killed.
+# The kernel ends what this starts together with the test process (PR_SET_PDEATHSIG is 1), even when
+# that is killed.
 BOUND_TO_US = (
     "import ctypes, os, sys\n"
     f"ctypes.CDLL(None).prctl(1, {int(signal.SIGKILL)})\n"
@@ -24,7 +27,8 @@ BOUND_TO_US = (
 class WebServer:
     """uvicorn with console.asgi on a free port of loopback, and a SQLite database in `data`.
 
-    Options are given by name: `WebServer(data, redis_url=...)` sets MUSTER_REDIS_URL. What it prints is in `log_file`.
+    Options are given by name: `WebServer(data, redis_url=...)` sets MUSTER_REDIS_URL. What it
+    prints is in `log_file`.
     """
 
     def __init__(self, data: Path, **options: object) -> None:
@@ -32,9 +36,16 @@ class WebServer:
         self.log_file = data / "web.log"
         self.url = ""
         given = {f"MUSTER_{name.upper()}": str(value) for name, value in options.items()}
-        # The database that this test process may have been given is its own; a server that is asked for gets one in its directory.
-        inherited = {name: value for name, value in os.environ.items() if name != "MUSTER_DATABASE_URL"}
-        self.environment = inherited | {"MUSTER_DATA_DIR": str(data), "DJANGO_SETTINGS_MODULE": "console.settings"} | given
+        # The database that this test process may have been given is its own; a server that is asked
+        # for gets one in its directory.
+        inherited = {
+            name: value for name, value in os.environ.items() if name != "MUSTER_DATABASE_URL"
+        }
+        self.environment = (
+            inherited
+            | {"MUSTER_DATA_DIR": str(data), "DJANGO_SETTINGS_MODULE": "console.settings"}
+            | given
+        )
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "WebServer":
@@ -54,13 +65,24 @@ class WebServer:
         return self._process.pid
 
     def start(self, within: float = 60.0) -> "WebServer":
-        """Start on a migrated database, and wait until it listens. Raises DidNotStart, with its log."""
+        """Start on a migrated database, and wait until it listens. Raises DidNotStart, with its
+        log.
+        """
         assert self._process is None, "the server runs already"
         migrated.put_into(self.data)
         said = len(self.log)
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                self._ours("-m", "uvicorn", "console.asgi:application", "--port", "0", "--lifespan", "off", "--no-access-log"),
+                self._ours(
+                    "-m",
+                    "uvicorn",
+                    "console.asgi:application",
+                    "--port",
+                    "0",
+                    "--lifespan",
+                    "off",
+                    "--no-access-log",
+                ),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -71,7 +93,9 @@ class WebServer:
         while (ready := READY.search(self.log, said)) is None:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise DidNotStart(f"the web server was not ready within {within:g} s; it said:\n{self.log[said:]}")
+                raise DidNotStart(
+                    f"the web server was not ready within {within:g} s; it said:\n{self.log[said:]}"
+                )
             time.sleep(0.02)
         self.url = ready["url"]
         return self
@@ -81,7 +105,9 @@ class WebServer:
         return self._run("manage.py", *arguments)
 
     def python(self, code: str) -> str:
-        """What a few lines of Python print, run with Django set up on the same data: how a test puts rows into this database."""
+        """What a few lines of Python print, run with Django set up on the same data: how a test
+        puts rows into this database.
+        """
         return self._run("-c", f"import django\ndjango.setup()\n{code}")
 
     def stop(self, within: float = 20.0) -> None:
@@ -95,7 +121,9 @@ class WebServer:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            raise AssertionError(f"the web server did not end after SIGTERM; it said:\n{self.log[-4000:]}") from None
+            raise AssertionError(
+                f"the web server did not end after SIGTERM; it said:\n{self.log[-4000:]}"
+            ) from None
 
     def kill(self) -> None:
         """End it without any chance to clean up."""
@@ -105,8 +133,17 @@ class WebServer:
             process.wait()
 
     def _run(self, *arguments: str) -> str:
-        done = subprocess.run(self._ours(*arguments), capture_output=True, text=True, cwd=ROOT, env=self.environment, timeout=120)
-        assert done.returncode == 0, f"{arguments[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}"
+        done = subprocess.run(
+            self._ours(*arguments),
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env=self.environment,
+            timeout=120,
+        )
+        assert done.returncode == 0, (
+            f"{arguments[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}"
+        )
         return done.stdout
 
     @staticmethod

@@ -8,7 +8,13 @@ from projects.models import Project
 
 
 def a_registry(
-    project: Project | None, name: str = "corp", *, address: str = "example.com", username: str = "u", password: str = "p", **scope: object
+    project: Project | None,
+    name: str = "corp",
+    *,
+    address: str = "example.com",
+    username: str = "u",
+    password: str = "p",
+    **scope: object,
 ) -> Credential:
     """The credential of an image registry, of a project, or of the scope that is given."""
     return Credential.objects.create(

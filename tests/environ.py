@@ -1,4 +1,6 @@
-"""The environment that Django's settings read in tests, set before anything imports them (pytest loads this first, by `-p`)."""
+"""The environment that Django's settings read in tests, set before anything imports them (pytest
+loads this first, by `-p`).
+"""
 
 import atexit
 import os

@@ -1,4 +1,6 @@
-"""The environment with the training frameworks. They are large and in no lock file, so `make test-frameworks` makes it and names it."""
+"""The environment with the training frameworks. They are large and in no lock file, so `make
+test-frameworks` makes it and names it.
+"""
 
 import os
 from pathlib import Path
@@ -10,4 +12,6 @@ PYTHON = os.environ.get("MUSTER_FRAMEWORKS_PYTHON", "")
 
 MPIRUN = str(Path(PYTHON).parent / "mpirun")
 
-needs_frameworks = pytest.mark.skipif(not PYTHON, reason="the training frameworks are not installed: make test-frameworks does it")
+needs_frameworks = pytest.mark.skipif(
+    not PYTHON, reason="the training frameworks are not installed: make test-frameworks does it"
+)

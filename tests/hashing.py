@@ -1,4 +1,6 @@
-"""How tests keep passwords: as the console does, without what makes guessing dear. Servers that tests start keep theirs dear."""
+"""How tests keep passwords: as the console does, without what makes guessing dear. Servers that
+tests start keep theirs dear.
+"""
 
 from projects import hashing
 

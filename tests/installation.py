@@ -1,4 +1,6 @@
-"""Starts `python -m console up` as a person does, on its own data and free ports, and makes sure that all of it ends with the tests."""
+"""Starts `python -m console up` as a person does, on its own data and free ports, and makes sure
+that all of it ends with the tests.
+"""
 
 import json
 import os
@@ -16,7 +18,10 @@ from tests.cluster import ROOT, DidNotStart
 from tests.console_server import BOUND_TO_US
 
 READY = re.compile(r"^Muster is ready: (?P<url>http://\S+)", re.MULTILINE)
-PASSWORD = re.compile(r"^Sign in as admin with the password (?P<password>\S+)  \(shown only this once\)$", re.MULTILINE)
+PASSWORD = re.compile(
+    r"^Sign in as admin with the password (?P<password>\S+)  \(shown only this once\)$",
+    re.MULTILINE,
+)
 
 
 def clean_environment(**options: object) -> dict[str, str]:
@@ -26,22 +31,33 @@ def clean_environment(**options: object) -> dict[str, str]:
 
 
 class Installation:
-    """One data directory and what runs on it. Options are given by name; the port of the first start is kept, as browsers need."""
+    """One data directory and what runs on it. Options are given by name; the port of the first
+    start is kept, as browsers need.
+    """
 
     def __init__(self, data: Path, **options: object) -> None:
         self.data = data
-        self.options: dict[str, object] = {"data_dir": data, "port": 0, "localkube_gpus": 4, **options}
+        self.options: dict[str, object] = {
+            "data_dir": data,
+            "port": 0,
+            "localkube_gpus": 4,
+            **options,
+        }
         self.url = ""
         self.said = ""
         """What the last start printed."""
         self.cwd = ROOT
         self.environment: dict[str, str | None] = {}
-        """Variables that it is started with, beside its options; None for those that it must not have."""
+        """Variables that it is started with, beside its options; None for those that it must not
+        have.
+        """
         self._out = data.parent / f"{data.name}.up.log"
         self._process: subprocess.Popen[bytes] | None = None
 
     def migrated(self) -> "Installation":
-        """Begin with a database that needs no migrating, which takes most of the time of a first start."""
+        """Begin with a database that needs no migrating, which takes most of the time of a first
+        start.
+        """
         migrated.put_into(self.data)
         return self
 
@@ -119,7 +135,9 @@ class Installation:
         """What a management command prints, run on the same data."""
         environment = clean_environment(**self.options | {"data_dir": self.data})
         command = [sys.executable, "manage.py", *arguments]
-        done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120
+        )
         assert done.returncode == 0, f"{done.stdout}{done.stderr}"
         return done.stdout
 
@@ -151,7 +169,9 @@ class Installation:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            raise AssertionError(f"it did not end after {how.name}; it said:\n{self._printed()[-4000:]}") from None
+            raise AssertionError(
+                f"it did not end after {how.name}; it said:\n{self._printed()[-4000:]}"
+            ) from None
 
 
 def running(data: Path) -> list[str]:
@@ -160,7 +180,10 @@ def running(data: Path) -> list[str]:
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            command, environment = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
+            command, environment = (
+                (entry / "cmdline").read_bytes(),
+                (entry / "environ").read_bytes(),
+            )
         except OSError:
             continue
         if mark in command + environment and int(entry.name) != os.getpid():

@@ -1,4 +1,6 @@
-"""The clusters of the busy day: one with everything, one that misses much, one that is disabled; and what their nodes say."""
+"""The clusters of the busy day: one with everything, one that misses much, one that is disabled;
+and what their nodes say.
+"""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -24,34 +26,70 @@ def clusters(first: Cluster, now: datetime) -> dict[str, object]:
         served=frozenset(map(probing.path, probing.USED)),
         gpu_sharing=True,
         priority_classes=frozenset(PRIORITY_CLASSES),
-        runtimes=(Runtime("torch-distributed", "torch", "kai-scheduler"), Runtime("jax-distributed", "jax")),
+        runtimes=(
+            Runtime("torch-distributed", "torch", "kai-scheduler"),
+            Runtime("jax-distributed", "jax"),
+        ),
         trainjob_fields=frozenset({"runtimeRef", "trainer", "runtimePatches"}),
     )
-    found = Findings((StorageClass("fast-nvme", "csi.example.com", True), StorageClass("archive", "nfs.csi.k8s.io")))
+    found = Findings(
+        (
+            StorageClass("fast-nvme", "csi.example.com", True),
+            StorageClass("archive", "nfs.csi.k8s.io"),
+        )
+    )
     asked = {"probed_at": now, "permissions_at": now - timedelta(minutes=12)}
     _keep(first, everything, found, _review(), platform="RKE2, linux/amd64", **asked)
     missing = _made("edge-lab", "https://edge-lab.example.com:6443", now, way=Way.TOKEN)
-    there = (each for each in probing.USED if each.group not in ABSENT or each in (PYTORCHJOBS, TFJOBS))
+    there = (
+        each for each in probing.USED if each.group not in ABSENT or each in (PYTORCHJOBS, TFJOBS)
+    )
     some = Capabilities(served=frozenset(map(probing.path, there)), gpu_sharing=False)
     denied = frozenset({("create", "namespaces"), ("delete", "pods"), ("list", "nodes")})
-    unanswered = Findings(unanswered={"storage_classes": "storageclasses.storage.k8s.io is forbidden"})
-    _keep(missing, some, unanswered, _review(denied, served=some), platform="K3s, linux/arm64", **asked)
-    disabled = _made("old-cluster", "https://203.0.113.7:6443", now, is_enabled=False, disabled_at=now - timedelta(days=3))
+    unanswered = Findings(
+        unanswered={"storage_classes": "storageclasses.storage.k8s.io is forbidden"}
+    )
+    _keep(
+        missing,
+        some,
+        unanswered,
+        _review(denied, served=some),
+        platform="K3s, linux/arm64",
+        **asked,
+    )
+    disabled = _made(
+        "old-cluster",
+        "https://203.0.113.7:6443",
+        now,
+        is_enabled=False,
+        disabled_at=now - timedelta(days=3),
+    )
     _nodes(first, now)
     return {"missing": missing.pk, "disabled": disabled.pk}
 
 
 def _made(name: str, server: str, now: datetime, **fields: object) -> Cluster:
-    made: Cluster = Cluster.objects.create(name=name, server=server, kubeconfig=NOWHERE, version="v1.33.4", last_seen_at=now, **fields)
+    made: Cluster = Cluster.objects.create(
+        name=name, server=server, kubeconfig=NOWHERE, version="v1.33.4", last_seen_at=now, **fields
+    )
     return made
 
 
-def _keep(cluster: Cluster, can: Capabilities, found: Findings, review: Review, **fields: object) -> None:
-    kept = {"capabilities": can.to_json(), "findings": found.to_json(), "permissions": review.to_json(), **fields}
+def _keep(
+    cluster: Cluster, can: Capabilities, found: Findings, review: Review, **fields: object
+) -> None:
+    kept = {
+        "capabilities": can.to_json(),
+        "findings": found.to_json(),
+        "permissions": review.to_json(),
+        **fields,
+    }
     Cluster.objects.filter(pk=cluster.pk).update(**kept)
 
 
-def _review(denied: frozenset[tuple[str, str]] = frozenset(), served: Capabilities | None = None) -> Review:
+def _review(
+    denied: frozenset[tuple[str, str]] = frozenset(), served: Capabilities | None = None
+) -> Review:
     answers: dict[str, dict[str, bool]] = {}
     skipped: dict[str, str] = {}
     for need in NEEDED:
@@ -73,9 +111,17 @@ def _nodes(cluster: Cluster, now: datetime) -> None:
         since = (now - timedelta(days=20 + number)).isoformat()
         ready = {"type": "Ready", "status": "True" if node.is_ready else "Unknown", "since": since}
         ready |= (
-            {"reason": "KubeletReady", "message": "kubelet is posting ready status"} if node.is_ready else {"reason": "NodeStatusUnknown"}
+            {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
+            if node.is_ready
+            else {"reason": "NodeStatusUnknown"}
         )
-        pressure = {"type": "DiskPressure", "status": "False", "reason": "KubeletHasNoDiskPressure", "message": "", "since": since}
+        pressure = {
+            "type": "DiskPressure",
+            "status": "False",
+            "reason": "KubeletHasNoDiskPressure",
+            "message": "",
+            "since": since,
+        }
         is_gpu = node.gpus > 0
         Node.objects.filter(pk=node.pk).update(
             roles="worker" if is_gpu else "control-plane",

@@ -1,4 +1,5 @@
-"""A migrated database with nothing in it, made once by each test process: a server that starts on a copy has nothing to migrate.
+"""A migrated database with nothing in it, made once by each test process: a server that starts on a
+copy has nothing to migrate.
 
 That an installation migrates by itself is what the tests of `make up` show, which start without.
 """
@@ -24,10 +25,22 @@ def put_into(data: Path) -> None:
 
 
 def run(data: Path, *arguments: str) -> None:
-    """Run Python with these arguments and this data directory, on the database in it. Fails with what it said."""
+    """Run Python with these arguments and this data directory, on the database in it. Fails with
+    what it said.
+    """
     inherited = {name: value for name, value in os.environ.items() if name != "MUSTER_DATABASE_URL"}
-    environment = inherited | {"MUSTER_DATA_DIR": str(data), "DJANGO_SETTINGS_MODULE": "console.settings"}
-    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    environment = inherited | {
+        "MUSTER_DATA_DIR": str(data),
+        "DJANGO_SETTINGS_MODULE": "console.settings",
+    }
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
 
 
@@ -35,5 +48,7 @@ def run(data: Path, *arguments: str) -> None:
 def _migrated() -> bytes:
     with tempfile.TemporaryDirectory(prefix="muster-migrated-") as place:
         run(Path(place), "manage.py", "migrate", "--verbosity", "0")
-        assert not (Path(place) / f"{NAME}-wal").exists(), "the database is not whole without its journal"
+        assert not (Path(place) / f"{NAME}-wal").exists(), (
+            "the database is not whole without its journal"
+        )
         return (Path(place) / NAME).read_bytes()

@@ -1,7 +1,8 @@
-"""An OpenID Connect provider on loopback, as the standard says: discovery, authorization with PKCE, tokens, keys and userinfo.
+"""An OpenID Connect provider on loopback, as the standard says: discovery, authorization with PKCE,
+tokens, keys and userinfo.
 
-It is strict where a client could be wrong (the redirect address, its secret, the verifier, a code used twice), and tests make it wrong
-itself by its attributes.
+It is strict where a client could be wrong (the redirect address, its secret, the verifier, a code
+used twice), and tests make it wrong itself by its attributes.
 """
 
 import base64
@@ -28,7 +29,9 @@ def _new_key() -> rsa.RSAPrivateKey:
 
 
 class Provider:
-    """Use it in a with block. `people` are those who can sign in there, by their `sub`; `who` is the one at the browser now."""
+    """Use it in a with block. `people` are those who can sign in there, by their `sub`; `who` is
+    the one at the browser now.
+    """
 
     def __init__(self) -> None:
         self.key, self.kid = _new_key(), "key-1"
@@ -54,7 +57,9 @@ class Provider:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        )
 
     def __enter__(self) -> "Provider":
         self._thread.start()
@@ -67,13 +72,20 @@ class Provider:
 
     def options(self, **more: object) -> dict[str, object]:
         """For `settings.OPTIONS.model_copy`."""
-        return {"oidc_issuer": self.url, "oidc_client_id": CLIENT, "oidc_client_secret": SECRET, "oidc_name": "Example SSO"} | more
+        return {
+            "oidc_issuer": self.url,
+            "oidc_client_id": CLIENT,
+            "oidc_client_secret": SECRET,
+            "oidc_name": "Example SSO",
+        } | more
 
     def sign(self, claims: Claims) -> str:
         return jwt.encode(claims, self.key, "RS256", headers={"kid": self.kid})
 
     def new_key(self) -> None:
-        """Sign with a key of the same name that is not published: `key` is what everybody can see."""
+        """Sign with a key of the same name that is not published: `key` is what everybody can
+        see.
+        """
         other, kid = _new_key(), self.kid
         self.signed = lambda claims: jwt.encode(claims, other, "RS256", headers={"kid": kid})
 
@@ -116,23 +128,43 @@ class Provider:
     def token(self, form: dict[str, str], header: str) -> tuple[int, Claims]:
         given = form.get("client_id"), form.get("client_secret")
         if header.startswith("Basic "):
-            name, _, secret = base64.b64decode(header.removeprefix("Basic ")).decode().partition(":")
+            name, _, secret = (
+                base64.b64decode(header.removeprefix("Basic ")).decode().partition(":")
+            )
             given = name, secret
         if given != (CLIENT, SECRET):
             return 401, {"error": "invalid_client"}
         asked = self._codes.pop(form.get("code", ""), None)
-        if asked is None or form.get("grant_type") != "authorization_code" or form.get("redirect_uri") != asked["redirect_uri"]:
+        if (
+            asked is None
+            or form.get("grant_type") != "authorization_code"
+            or form.get("redirect_uri") != asked["redirect_uri"]
+        ):
             return 400, {"error": "invalid_grant"}
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
         if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != asked["code_challenge"]:
-            return 400, {"error": "invalid_grant", "error_description": "the verifier is not that of the challenge"}
+            return 400, {
+                "error": "invalid_grant",
+                "error_description": "the verifier is not that of the challenge",
+            }
         now = int(time.time())
-        claims: Claims = {"iss": self.url, "sub": asked["who"], "aud": CLIENT, "iat": now, "exp": now + 300}
+        claims: Claims = {
+            "iss": self.url,
+            "sub": asked["who"],
+            "aud": CLIENT,
+            "iat": now,
+            "exp": now + 300,
+        }
         claims |= {"nonce": asked["nonce"]} if "nonce" in asked else {}
         self.told(claims)
         access = secrets.token_urlsafe(16)
         self._tokens[access] = asked["who"]
-        return 200, {"access_token": access, "token_type": "Bearer", "expires_in": 300, "id_token": self.signed(claims)}
+        return 200, {
+            "access_token": access,
+            "token_type": "Bearer",
+            "expires_in": 300,
+            "id_token": self.signed(claims),
+        }
 
     def userinfo(self, header: str) -> tuple[int, Claims]:
         who = self._tokens.get(header.removeprefix("Bearer "))
@@ -163,7 +195,12 @@ class Provider:
                     self._page(query)
                 elif url.path == "/authorize":
                     status, told = provider.authorize(query)
-                    self._answer(status, told.encode(), "text/plain", {"Location": told} if status == 302 else {})
+                    self._answer(
+                        status,
+                        told.encode(),
+                        "text/plain",
+                        {"Location": told} if status == 302 else {},
+                    )
                 else:
                     self._json(404, {"error": "not_found"})
 
@@ -184,16 +221,26 @@ class Provider:
                 return path not in provider.broken
 
             def _page(self, query: dict[str, str]) -> None:
-                links = "".join(f'<p><a href="/authorize?{urlencode(query | {"who": who})}">I am {who}</a></p>' for who in provider.people)
-                page = f"<!doctype html><html lang=en><title>Example SSO</title><h1>Example SSO</h1>{links}"
+                links = "".join(
+                    f'<p><a href="/authorize?{urlencode(query | {"who": who})}">I am {who}</a></p>'
+                    for who in provider.people
+                )
+                page = (
+                    "<!doctype html><html lang=en><title>Example SSO</title><h1>Example "
+                    f"SSO</h1>{links}"
+                )
                 self._answer(200, page.encode(), "text/html; charset=utf-8", {})
 
             def _json(self, status: int, body: Claims) -> None:
                 self._answer(status, json.dumps(body).encode(), "application/json", {})
 
-            def _answer(self, status: int, body: bytes, content: str, headers: dict[str, str]) -> None:
+            def _answer(
+                self, status: int, body: bytes, content: str, headers: dict[str, str]
+            ) -> None:
                 self.send_response(status)
-                for name, value in ({"Content-Type": content, "Content-Length": str(len(body))} | headers).items():
+                for name, value in (
+                    {"Content-Type": content, "Content-Length": str(len(body))} | headers
+                ).items():
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(body)

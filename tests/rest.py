@@ -11,7 +11,12 @@ from typing import Any
 
 Body = dict[str, Any]
 
-COMPUTE = {"cpuCoreRequest": 0.05, "gpuRequestType": "portion", "gpuPortionRequest": 0.05, "cpuMemoryRequest": "20M"}
+COMPUTE = {
+    "cpuCoreRequest": 0.05,
+    "gpuRequestType": "portion",
+    "gpuPortionRequest": 0.05,
+    "cpuMemoryRequest": "20M",
+}
 """So little that many run at once on the embedded cluster."""
 
 
@@ -28,21 +33,38 @@ class Refused(Exception):
 
 
 class Program:
-    """Signed in, on the project team-a. A request whose answer was lost on the way is made again, as every program has to."""
+    """Signed in, on the project team-a. A request whose answer was lost on the way is made again,
+    as every program has to.
+    """
 
-    def __init__(self, url: str, password: str, patience: float = 90.0, username: str = "admin") -> None:
+    def __init__(
+        self, url: str, password: str, patience: float = 90.0, username: str = "admin"
+    ) -> None:
         self.url = url
         self.patience = patience
         self._headers = {"Content-Type": "application/json"}
-        token = self.ask("POST", "/token", {"grantType": "password", "username": username, "password": password})["accessToken"]
+        token = self.ask(
+            "POST", "/token", {"grantType": "password", "username": username, "password": password}
+        )["accessToken"]
         self._headers["Authorization"] = f"Bearer {token}"
-        project = next(each for each in self.ask("GET", "/org-unit/projects")["projects"] if each["name"] == "team-a")
+        project = next(
+            each
+            for each in self.ask("GET", "/org-unit/projects")["projects"]
+            if each["name"] == "team-a"
+        )
         self.project = str(project["id"])
         self.cluster = str(self.ask("GET", "/clusters")[0]["uuid"])
 
     def submit(self, name: str, *, workers: int = 1, **spec: Any) -> str:
-        """The id of a distributed workload; of the one that is there when an answer was lost and this is the second try."""
-        whole = {"image": "muster/allreduce", "numWorkers": workers, "distributedFramework": "PyTorch", "compute": COMPUTE} | spec
+        """The id of a distributed workload; of the one that is there when an answer was lost and
+        this is the second try.
+        """
+        whole = {
+            "image": "muster/allreduce",
+            "numWorkers": workers,
+            "distributedFramework": "PyTorch",
+            "compute": COMPUTE,
+        } | spec
         body = {"name": name, "projectId": self.project, "clusterId": self.cluster, "spec": whole}
         try:
             return str(self.ask("POST", "/workloads/distributed", body)["workloadId"])
@@ -73,14 +95,27 @@ class Program:
     def listed(self, **query: str) -> dict[str, Body]:
         """The workloads by name."""
         asked = "".join(f"&{name}={value}" for name, value in query.items())
-        return {each["name"]: each for each in self.ask("GET", f"/workloads?limit=500{asked}")["workloads"]}
+        return {
+            each["name"]: each
+            for each in self.ask("GET", f"/workloads?limit=500{asked}")["workloads"]
+        }
 
-    def ask(self, method: str, path: str, body: Body | None = None, read: Callable[[bytes], Any] = _from_json) -> Any:
-        """What `read` makes of the answer. Raises Refused, and the connection's error when it lasts longer than the patience."""
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Body | None = None,
+        read: Callable[[bytes], Any] = _from_json,
+    ) -> Any:
+        """What `read` makes of the answer. Raises Refused, and the connection's error when it lasts
+        longer than the patience.
+        """
         until = time.monotonic() + self.patience
         data = None if body is None else json.dumps(body).encode()
         while True:
-            request = urllib.request.Request(f"{self.url}/api/v1{path}", data, self._headers, method=method)
+            request = urllib.request.Request(
+                f"{self.url}/api/v1{path}", data, self._headers, method=method
+            )
             try:
                 with urllib.request.urlopen(request, timeout=60) as answer:
                     return read(answer.read())
@@ -98,13 +133,21 @@ class Reader:
     def __init__(self, url: str, password: str) -> None:
         self.url = url
         self._browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-        token = self.page("/sign-in").partition('name="csrfmiddlewaretoken" value="')[2].partition('"')[0]
-        form = urllib.parse.urlencode({"csrfmiddlewaretoken": token, "username": "admin", "password": password})
+        token = (
+            self.page("/sign-in")
+            .partition('name="csrfmiddlewaretoken" value="')[2]
+            .partition('"')[0]
+        )
+        form = urllib.parse.urlencode(
+            {"csrfmiddlewaretoken": token, "username": "admin", "password": password}
+        )
         self._browser.open(f"{url}/sign-in", form.encode(), timeout=60).read()
 
     def post(self, path: str) -> None:
         """Press a button. Raises HTTPError for any other status than success."""
-        token = self.page("/workloads").partition('name="csrf-token" content="')[2].partition('"')[0]
+        token = (
+            self.page("/workloads").partition('name="csrf-token" content="')[2].partition('"')[0]
+        )
         form = urllib.parse.urlencode({"csrfmiddlewaretoken": token})
         self._browser.open(f"{self.url}{path}", form.encode(), timeout=60).close()
 

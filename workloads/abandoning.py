@@ -1,4 +1,6 @@
-"""What hangs on a cluster in this floor when the cluster is removed. `settings.ABANDONING` names this room: clusters lie floors below."""
+"""What hangs on a cluster in this floor when the cluster is removed. `settings.ABANDONING` names
+this room: clusters lie floors below.
+"""
 
 import uuid
 
@@ -10,7 +12,11 @@ from workloads.states import RESTING
 
 def at_work(cluster_id: uuid.UUID) -> int:
     """How many workloads there hold, or want, something of the cluster."""
-    return Workload.objects.filter(cluster_id=cluster_id, released_at=None).exclude(status__in=RESTING).count()
+    return (
+        Workload.objects.filter(cluster_id=cluster_id, released_at=None)
+        .exclude(status__in=RESTING)
+        .count()
+    )
 
 
 def there(cluster_id: uuid.UUID) -> int:
@@ -24,7 +30,9 @@ def is_remembered(cluster_id: uuid.UUID) -> bool:
 
 
 def abandon(cluster_id: uuid.UUID, why: str, by: User | None) -> int:
-    """Its workloads are over here, with what there is of their logs; what runs in the cluster goes on. Gives how many there were."""
+    """Its workloads are over here, with what there is of their logs; what runs in the cluster goes
+    on. Gives how many there were.
+    """
     count = journal.abandoned(cluster_id, why, by)
     logbook.give_up(cluster_id, why)
     return count

@@ -1,4 +1,6 @@
-"""What a person or a program can do to workloads. The page, the REST API and the wizard all call these; none of them repeats one."""
+"""What a person or a program can do to workloads. The page, the REST API and the wizard all call
+these; none of them repeats one.
+"""
 
 import uuid
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -31,13 +33,21 @@ NOT_THERE = "There is no such workload among those that you may see."
 
 
 def submit(
-    spec: Spec, *, project: Project, by: User, note: str = "", assets: Sequence[Used] = (), said: Container[str] | None = None
+    spec: Spec,
+    *,
+    project: Project,
+    by: User,
+    note: str = "",
+    assets: Sequence[Used] = (),
+    said: Container[str] | None = None,
 ) -> Workload:
-    """Launch a workload in a project, made from these assets: its row is there when this returns, its objects in the cluster soon after.
+    """Launch a workload in a project, made from these assets: its row is there when this returns,
+    its objects in the cluster soon after.
 
-    Raises NotAllowed or Http404 for somebody who may not, Invalid with everything wrong with the spec (fields as `specs.problems`
-    names them), that policies forbid (Noncompliant) or that its cluster cannot do, and Clash where the name is taken or the cluster is
-    disabled. `said` are the fields that were given, where a missing one is something else than its default.
+    Raises NotAllowed or Http404 for somebody who may not, Invalid with everything wrong with the
+    spec (fields as `specs.problems` names them), that policies forbid (Noncompliant) or that its
+    cluster cannot do, and Clash where the name is taken or the cluster is disabled. `said` are the
+    fields that were given, where a missing one is something else than its default.
     """
     access.require(by, Verb.CREATE, Entity.WORKLOADS, of_project(project))
     held = policies.held(spec, project, said)
@@ -60,7 +70,10 @@ def submit(
 def _takes(cluster: Cluster, spec: Spec) -> None:
     """Raises Clash or Invalid where a cluster takes nothing, or not this."""
     if not cluster.is_enabled:
-        raise Clash(f"The cluster {cluster.name} is disabled: nothing is launched there. Ask its administrator, or use another cluster.")
+        raise Clash(
+            f"The cluster {cluster.name} is disabled: nothing is launched there. Ask its "
+            "administrator, or use another cluster."
+        )
     if astray := reaching.problems(spec, is_local=cluster.is_local):
         raise Invalid(astray)
     if found := refusals(spec, cluster.can):
@@ -68,7 +81,9 @@ def _takes(cluster: Cluster, spec: Spec) -> None:
 
 
 def stop(workload: Workload, by: User) -> bool:
-    """Free what it holds; its definition and logs stay. False when that was asked already. Raises NotAllowed, Http404 or Clash."""
+    """Free what it holds; its definition and logs stay. False when that was asked already. Raises
+    NotAllowed, Http404 or Clash.
+    """
     access.require(by, Verb.EDIT, Entity.WORKLOADS, of_project(workload.project_id))
     with transaction.atomic():
         asked = journal.asked_to_stop(workload.pk, by)
@@ -80,10 +95,16 @@ def stop(workload: Workload, by: User) -> bool:
 
 
 def run(workload: Workload, by: User) -> bool:
-    """Run it again, as its next attempt. False when that was asked already. Raises NotAllowed, Http404, Clash, and Invalid as `submit`."""
+    """Run it again, as its next attempt. False when that was asked already. Raises NotAllowed,
+    Http404, Clash, and Invalid as `submit`.
+    """
     access.require(by, Verb.EDIT, Entity.WORKLOADS, of_project(workload.project_id))
     spec = from_json(workload.spec)
-    policies.require(spec, workload.project, f"{workload.name} cannot run again as it is, for policies have changed. Make a copy of it.")
+    policies.require(
+        spec,
+        workload.project,
+        f"{workload.name} cannot run again as it is, for policies have changed. Make a copy of it.",
+    )
     _takes(workload.cluster, spec)
     placing.require(spec, workload.project)
     limits.require_left(workload)
@@ -97,7 +118,9 @@ def run(workload: Workload, by: User) -> bool:
 
 
 def remove(workload: Workload, by: User) -> bool:
-    """Delete it from the cluster, and then from the table. False when that was asked already. Raises NotAllowed, Http404 or Clash."""
+    """Delete it from the cluster, and then from the table. False when that was asked already.
+    Raises NotAllowed, Http404 or Clash.
+    """
     access.require(by, Verb.DELETE, Entity.WORKLOADS, of_project(workload.project_id))
     with transaction.atomic():
         asked = journal.asked_to_delete(workload.pk, by)
@@ -108,15 +131,26 @@ def remove(workload: Workload, by: User) -> bool:
     return asked
 
 
-def _record(event: Event, workload: Workload, by: User, after: Mapping[str, Any] | None = None) -> None:
+def _record(
+    event: Event, workload: Workload, by: User, after: Mapping[str, Any] | None = None
+) -> None:
     scope = of_project(workload.project_id)
-    audit.record(event, "workload", by=by, id=workload.pk, name=workload.name, scope=scope, after=after)
+    audit.record(
+        event, "workload", by=by, id=workload.pk, name=workload.name, scope=scope, after=after
+    )
 
 
 def _told(spec: Spec) -> Mapping[str, Any]:
     """What is said of a submission: its whole definition is the workload's own."""
-    told = {"architecture": spec.architecture, "framework": spec.framework, "image": spec.setup.environment.image}
-    return {name: str(value) for name, value in told.items() if value} | {"pods": spec.totals.pods, "gpus": str(spec.totals.gpus)}
+    told = {
+        "architecture": spec.architecture,
+        "framework": spec.framework,
+        "image": spec.setup.environment.image,
+    }
+    return {name: str(value) for name, value in told.items() if value} | {
+        "pods": spec.totals.pods,
+        "gpus": str(spec.totals.gpus),
+    }
 
 
 class Bulk(StrEnum):
@@ -129,7 +163,9 @@ class Bulk(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one of many. `text` is for the person; `name` is the id where there is nothing they may see. `status` is HTTP's."""
+    """What became of one of many. `text` is for the person; `name` is the id where there is nothing
+    they may see. `status` is HTTP's.
+    """
 
     id: str
     name: str
@@ -146,17 +182,27 @@ _VERBS: dict[Bulk, tuple[Callable[[Workload, User], bool], str, str]] = {
 
 
 def bulk(ids: Iterable[str], action: str, by: User) -> Sequence[Result]:
-    """Do one thing to many workloads: a result for each id, in their order, each id once. One's refusal stops no other.
+    """Do one thing to many workloads: a result for each id, in their order, each id once. One's
+    refusal stops no other.
 
-    An id that `by` may not see reads like one that does not exist. Raises UserError for an unknown action or more than MOST_AT_ONCE ids.
+    An id that `by` may not see reads like one that does not exist. Raises UserError for an unknown
+    action or more than MOST_AT_ONCE ids.
     """
     wanted = list(dict.fromkeys(map(str, ids)))
     if len(wanted) > MOST_AT_ONCE:
-        raise UserError(f"At most {MOST_AT_ONCE} workloads can be changed at once; these are {len(wanted)}. Choose fewer.", field="ids")
+        raise UserError(
+            (
+                f"At most {MOST_AT_ONCE} workloads can be changed at once; these are "
+                f"{len(wanted)}. Choose fewer."
+            ),
+            field="ids",
+        )
     try:
         verb = Bulk(action)
     except ValueError:
-        raise UserError(f"Workloads can be told to {', '.join(Bulk)}; not to {action[:40]}.", field="action") from None
+        raise UserError(
+            f"Workloads can be told to {', '.join(Bulk)}; not to {action[:40]}.", field="action"
+        ) from None
     keys = {text: key for text in wanted if (key := _uuid(text)) is not None}
     found = Workload.objects.visible_to(by).in_bulk(list(keys.values()))
     return [_one(text, found.get(keys.get(text)), verb, by) for text in wanted]

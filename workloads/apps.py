@@ -12,4 +12,6 @@ class Workloads(AppConfig):
         for kind, judge in import_string("workloads.asset_rules.JUDGES").items():
             judging.appoint(kind, judge)
         judging.appoint("policy", import_string("workloads.policy_editing.judge"))
-        import_string("environments.policy_fields.appoint")(import_string("workloads.policy_editing.speech")())
+        import_string("environments.policy_fields.appoint")(
+            import_string("workloads.policy_editing.speech")()
+        )

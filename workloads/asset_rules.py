@@ -1,4 +1,6 @@
-"""An asset's values as the parts of a Spec, so that one set of rules judges both. Nothing is asked of a database."""
+"""An asset's values as the parts of a Spec, so that one set of rules judges both. Nothing is asked
+of a database.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -36,13 +38,18 @@ Found = Sequence[tuple[str, str]]
 
 
 def environment_of(values: Values) -> Environment:
-    """An environment asset's values as the part of a Spec. Raises BadWords for a command or arguments that cannot be split."""
+    """An environment asset's values as the part of a Spec. Raises BadWords for a command or
+    arguments that cannot be split.
+    """
     return Environment(
         image=values["image"],
         pull_policy=PullPolicy(values["pull_policy"]) if values["pull_policy"] else None,
         command=split_words(values["command"]),
         args=split_words(values["args"]),
-        variables=tuple(Variable(str(each.get("name", "")), str(each.get("value", ""))) for each in values["variables"]),
+        variables=tuple(
+            Variable(str(each.get("name", "")), str(each.get("value", "")))
+            for each in values["variables"]
+        ),
         working_dir=values["working_dir"],
     )
 
@@ -51,7 +58,11 @@ def compute_of(values: Values) -> Compute:
     """A compute resource's values as the part of a Spec."""
     portion = values["gpu_portion"]
     return Compute(
-        gpus=Gpus(values["gpu_devices"], None if portion is None else Decimal(portion), values["gpu_memory"]),
+        gpus=Gpus(
+            values["gpu_devices"],
+            None if portion is None else Decimal(portion),
+            values["gpu_memory"],
+        ),
         cpu_request=values["cpu_request"],
         cpu_limit=values["cpu_limit"],
         memory_request=values["memory_request"],
@@ -68,7 +79,11 @@ def judge_environment(values: Values) -> Found:
     return _found(Setup(environment_of(values)), "environment.", {})
 
 
-_COMPUTE_FIELDS = {"gpus.devices": "gpu_devices", "gpus.portion": "gpu_portion", "gpus.memory": "gpu_memory"}
+_COMPUTE_FIELDS = {
+    "gpus.devices": "gpu_devices",
+    "gpus.portion": "gpu_portion",
+    "gpus.memory": "gpu_memory",
+}
 
 
 def judge_compute(values: Values) -> Found:
@@ -87,21 +102,48 @@ def volume_of(values: Values) -> Volume:
         shared["access"] = Access(values["access"])
     match values["kind"]:
         case "git":
-            way = None if credential is None else GitAccess.SSH_KEY if credential.kind == "ssh-key" else GitAccess.PASSWORD
-            return Git(**shared, **_texts(origin, "repository", "branch", "revision"), secret=secret, credential=way)
+            way = (
+                None
+                if credential is None
+                else GitAccess.SSH_KEY
+                if credential.kind == "ssh-key"
+                else GitAccess.PASSWORD
+            )
+            return Git(
+                **shared,
+                **_texts(origin, "repository", "branch", "revision"),
+                secret=secret,
+                credential=way,
+            )
         case "pvc" if origin.get("way") != "new":
             return Claim(**shared, **_texts(origin, "claim"))
         case "pvc":
-            modes = tuple(ClaimAccess(each) for each in origin.get("modes") or ()) or (ClaimAccess.ONE_NODE,)
-            return NewClaim(**shared, **_texts(origin, "size", "storage_class"), modes=modes, ephemeral=bool(origin.get("ephemeral")))
+            modes = tuple(ClaimAccess(each) for each in origin.get("modes") or ()) or (
+                ClaimAccess.ONE_NODE,
+            )
+            return NewClaim(
+                **shared,
+                **_texts(origin, "size", "storage_class"),
+                modes=modes,
+                ephemeral=bool(origin.get("ephemeral")),
+            )
         case "nfs":
             return Nfs(**shared, **_texts(origin, "server", "export"))
         case "s3":
-            return S3(**shared, **_texts(origin, "url", "bucket"), prefix=origin.get("below", ""), secret=secret)
+            return S3(
+                **shared,
+                **_texts(origin, "url", "bucket"),
+                prefix=origin.get("below", ""),
+                secret=secret,
+            )
         case "host-path":
-            return HostPath(**shared, **_texts(origin, "source"), propagate=bool(origin.get("propagate")))
+            return HostPath(
+                **shared, **_texts(origin, "source"), propagate=bool(origin.get("propagate"))
+            )
         case "config-map":
-            return ConfigMap(**shared, **_texts(origin, "sub_path"), name=origin.get("configmap", ""))
+            return ConfigMap(
+                **shared, **_texts(origin, "sub_path"), name=origin.get("configmap", "")
+            )
         case _:
             return Secret(**shared, name=secret)
 
@@ -121,9 +163,21 @@ def judge_data_source(values: Values) -> Found:
         # The form asks for its credential.
         return []
     where = f" of volume 1 ({volume.noun})"
-    found = [(field, text.replace(where, "")) for field, text in _found(Setup(Environment("none"), volumes=(volume,)), "volumes.0.", {})]
-    if isinstance(volume, Git) and volume.credential is GitAccess.PASSWORD and not volume.repository.startswith(("https://", "http://")):
-        found.append(("repository", "The repository must be an https address where a user and password open it."))
+    found = [
+        (field, text.replace(where, ""))
+        for field, text in _found(Setup(Environment("none"), volumes=(volume,)), "volumes.0.", {})
+    ]
+    if (
+        isinstance(volume, Git)
+        and volume.credential is GitAccess.PASSWORD
+        and not volume.repository.startswith(("https://", "http://"))
+    ):
+        found.append(
+            (
+                "repository",
+                "The repository must be an https address where a user and password open it.",
+            )
+        )
     return [(_SOURCE_FIELDS.get(field, field), text) for field, text in found]
 
 

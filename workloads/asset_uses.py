@@ -1,4 +1,6 @@
-"""Which assets a workload was made from, and which workloads were made from an asset. `settings.ASSET_USES` names this room."""
+"""Which assets a workload was made from, and which workloads were made from an asset.
+`settings.ASSET_USES` names this room.
+"""
 
 import re
 import uuid
@@ -21,7 +23,9 @@ from workloads.specs import Secret as SecretVolume
 
 MASTER = "master"
 TEMPLATE = "template"
-_SECRET_NAME = re.compile(rf"muster-({'|'.join(map(re.escape, Credential.Kind.values))})-[0-9a-f]{{12}}")
+_SECRET_NAME = re.compile(
+    rf"muster-({'|'.join(map(re.escape, Credential.Kind.values))})-[0-9a-f]{{12}}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +50,28 @@ def is_secret_name(name: str) -> bool:
 
 
 def credentials_of(spec: Spec, project: Project) -> Sequence[Used]:
-    """The credentials whose Secrets a workload names, whoever wrote them there. One query, and none where it names no such Secret."""
+    """The credentials whose Secrets a workload names, whoever wrote them there. One query, and none
+    where it names no such Secret.
+    """
     workers = set(filter(is_secret_name, secrets_of(spec.setup)))
-    master = set(filter(is_secret_name, secrets_of(spec.master_setup))) if spec.has_master else set()
+    master = (
+        set(filter(is_secret_name, secrets_of(spec.master_setup))) if spec.has_master else set()
+    )
     if not workers | master:
         return ()
     rows = Credential.objects.within(project).defer("secret").order_by("name", "pk")
     named = [(each, secret_name(each)) for each in rows]
-    return [used(each, "" if name in workers else MASTER) for each, name in named if name in workers | master]
+    return [
+        used(each, "" if name in workers else MASTER)
+        for each, name in named
+        if name in workers | master
+    ]
 
 
 def registries_of(spec: Spec, project: Project) -> Sequence[Used]:
-    """The credentials with which pods log in to the registry of their image, which nobody names. One query."""
+    """The credentials with which pods log in to the registry of their image, which nobody names.
+    One query.
+    """
     workers = spec.setup.environment.image_reference
     master = spec.master_setup.environment.image_reference if spec.has_master else workers
     found = []
@@ -71,7 +85,9 @@ def registries_of(spec: Spec, project: Project) -> Sequence[Used]:
 def secrets_of(setup: Setup) -> Iterator[str]:
     """The names of the Secrets that a kind of pod is to have."""
     yield from setup.environment.pull_secrets
-    yield from (each.object_name for each in setup.environment.variables if each.source is Source.SECRET)
+    yield from (
+        each.object_name for each in setup.environment.variables if each.source is Source.SECRET
+    )
     for volume in setup.volumes:
         if isinstance(volume, SecretVolume):
             yield volume.name
@@ -80,22 +96,35 @@ def secrets_of(setup: Setup) -> Iterator[str]:
 
 
 def rows_of(assets: Iterable[Used], workload: Workload) -> list[UsedAsset]:
-    """The rows that remember them, each asset once: what every pod has is not told of the master again."""
+    """The rows that remember them, each asset once: what every pod has is not told of the master
+    again.
+    """
     told: dict[tuple[str, uuid.UUID], Used] = {}
     for each in assets:
         known = told.get((each.kind, each.asset))
         if known is None or known.part:
             told[each.kind, each.asset] = each
     return [
-        UsedAsset(workload=workload, kind=each.kind, asset=each.asset, name=each.name, version=each.version, part=each.part)
+        UsedAsset(
+            workload=workload,
+            kind=each.kind,
+            asset=each.asset,
+            name=each.name,
+            version=each.version,
+            part=each.part,
+        )
         for each in told.values()
     ]
 
 
 def counts(ids: Iterable[uuid.UUID], user: User | None = None) -> Mapping[uuid.UUID, int]:
-    """How many workloads that are not deleted were made from each of these assets; with a user, of those that they see. One query."""
+    """How many workloads that are not deleted were made from each of these assets; with a user, of
+    those that they see. One query.
+    """
     return dict(
-        UsedAsset.objects.filter(Exists(_there(user).filter(pk=OuterRef("workload"))), asset__in=list(ids))
+        UsedAsset.objects.filter(
+            Exists(_there(user).filter(pk=OuterRef("workload"))), asset__in=list(ids)
+        )
         .order_by()
         .values_list("asset")
         .annotate(number=Count("workload", distinct=True))
@@ -103,15 +132,23 @@ def counts(ids: Iterable[uuid.UUID], user: User | None = None) -> Mapping[uuid.U
 
 
 def users_of(asset_id: uuid.UUID, user: User | None) -> QuerySet[Workload]:
-    """The workloads that were made from an asset, that are not deleted, and, with a user, that they see; the newest first."""
+    """The workloads that were made from an asset, that are not deleted, and, with a user, that they
+    see; the newest first.
+    """
     made = UsedAsset.objects.filter(asset=asset_id).values("workload")
-    found: QuerySet[Workload] = _there(user).filter(pk__in=made).select_related("project").order_by("-created_at", "-id")
+    found: QuerySet[Workload] = (
+        _there(user).filter(pk__in=made).select_related("project").order_by("-created_at", "-id")
+    )
     return found
 
 
 def used_in(project: Project, ids: QuerySet[Any]) -> QuerySet[Any]:
-    """Those of these assets, given as a query for their ids, that workloads of a project that are not deleted were made from."""
-    rows = UsedAsset.objects.filter(workload__project=project, workload__released_at=None, asset__in=ids)
+    """Those of these assets, given as a query for their ids, that workloads of a project that are
+    not deleted were made from.
+    """
+    rows = UsedAsset.objects.filter(
+        workload__project=project, workload__released_at=None, asset__in=ids
+    )
     return rows.order_by().values("asset")
 
 
@@ -122,7 +159,9 @@ def _there(user: User | None) -> QuerySet[Workload]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An asset that a workload was made from, for a reader: `url` is "" where it is gone or not theirs to see."""
+    """An asset that a workload was made from, for a reader: `url` is "" where it is gone or not
+    theirs to see.
+    """
 
     noun: str
     name: str
@@ -133,13 +172,21 @@ class Shown:
 
 
 def made_from(workload: Workload, user: User) -> Sequence[Shown]:
-    """What a workload was made from, and whether that has changed since. One query for the workload and one for each kind."""
+    """What a workload was made from, and whether that has changed since. One query for the workload
+    and one for each kind.
+    """
     rows = list(workload.assets.all())
     found: list[Shown] = []
     for key, kind in BY_KEY.items():
         mine = sorted((row for row in rows if row.kind == key), key=lambda row: row.name)
         ids = [row.asset for row in mine]
-        versions = dict(kind.model.objects.visible_to(user).filter(pk__in=ids).values_list("pk", "version")) if mine else {}
+        versions = (
+            dict(
+                kind.model.objects.visible_to(user).filter(pk__in=ids).values_list("pk", "version")
+            )
+            if mine
+            else {}
+        )
         found += [_shown(row, kind, versions.get(row.asset)) for row in mine]
     return found
 

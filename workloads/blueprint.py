@@ -1,4 +1,6 @@
-"""The objects that a submission is to be in its cluster: one way for the step that makes them and for the pages that show them."""
+"""The objects that a submission is to be in its cluster: one way for the step that makes them and
+for the pages that show them.
+"""
 
 from django.conf import settings
 
@@ -16,7 +18,9 @@ UNKNOWN_ID = "00000000-0000-0000-0000-000000000000"
 
 
 def of_workload(workload: Workload) -> list[Object]:
-    """The objects of a workload's current attempt, the job last. Two queries. Raises BadSpec and CannotBuild."""
+    """The objects of a workload's current attempt, the job last. Two queries. Raises BadSpec and
+    CannotBuild.
+    """
     return _of(
         from_json(workload.spec),
         workload.project,
@@ -28,11 +32,21 @@ def of_workload(workload: Workload) -> list[Object]:
 
 
 def of_spec(spec: Spec, project: Project) -> list[Object]:
-    """The objects that a spec without problems would become in a project, the job last. Two queries. Raises CannotBuild."""
+    """The objects that a spec without problems would become in a project, the job last. Two
+    queries. Raises CannotBuild.
+    """
     return _of(spec, project, project.cluster, workload_id=UNKNOWN_ID)
 
 
-def _of(spec: Spec, project: Project, cluster: Cluster, *, workload_id: str, attempt: int = 1, job_kind: str = "") -> list[Object]:
+def _of(
+    spec: Spec,
+    project: Project,
+    cluster: Cluster,
+    *,
+    workload_id: str,
+    attempt: int = 1,
+    job_kind: str = "",
+) -> list[Object]:
     return build(
         spec,
         workload_id=workload_id,

@@ -1,4 +1,6 @@
-"""Which workloads are looked at: by status, project, framework, submitter, age, name. The same for page, live answer and CSV."""
+"""Which workloads are looked at: by status, project, framework, submitter, age, name. The same for
+page, live answer and CSV.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,7 +25,9 @@ AGES: Mapping[str, tuple[str, timedelta]] = {
     "7d": ("Last 7 days", timedelta(days=7)),
     "30d": ("Last 30 days", timedelta(days=30)),
 }
-FRAMEWORKS: Mapping[str, str] = {each.value: each.label for each in Framework} | {STANDARD: "None (Standard)"}
+FRAMEWORKS: Mapping[str, str] = {each.value: each.label for each in Framework} | {
+    STANDARD: "None (Standard)"
+}
 MOST = 50
 """Values of one filter."""
 LONGEST = 63
@@ -31,7 +35,9 @@ LONGEST = 63
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Nothing chosen means everything. Values that mean nothing are dropped when it is read, so that an old link still works."""
+    """Nothing chosen means everything. Values that mean nothing are dropped when it is read, so
+    that an old link still works.
+    """
 
     statuses: tuple[str, ...] = ()
     projects: tuple[int, ...] = ()
@@ -43,12 +49,20 @@ class Filters:
 
     @classmethod
     def read(cls, query: QueryDict) -> "Filters":
-        """From an address: status=, project= (ids), framework=, by= (user name), age=, q=, deleted=1."""
+        """From an address: status=, project= (ids), framework=, by= (user name), age=, q=,
+        deleted=1.
+        """
         known = frozenset(Status)
         return cls(
-            statuses=tuple(sorted({each for each in query.getlist("status")[:MOST] if each in known})),
-            projects=tuple(sorted({int(each) for each in query.getlist("project")[:MOST] if _is_id(each)})),
-            frameworks=tuple(sorted({each for each in query.getlist("framework")[:MOST] if each in FRAMEWORKS})),
+            statuses=tuple(
+                sorted({each for each in query.getlist("status")[:MOST] if each in known})
+            ),
+            projects=tuple(
+                sorted({int(each) for each in query.getlist("project")[:MOST] if _is_id(each)})
+            ),
+            frameworks=tuple(
+                sorted({each for each in query.getlist("framework")[:MOST] if each in FRAMEWORKS})
+            ),
             by=query.get("by", "").strip()[:150].replace("\x00", ""),
             age=query.get("age", "") if query.get("age") in AGES else "",
             search=query.get("q", "").strip()[:LONGEST].replace("\x00", ""),
@@ -57,7 +71,9 @@ class Filters:
 
     def __bool__(self) -> bool:
         """Whether anything is left out, beside what is deleted or is not."""
-        return bool(self.statuses or self.projects or self.frameworks or self.by or self.age or self.search)
+        return bool(
+            self.statuses or self.projects or self.frameworks or self.by or self.age or self.search
+        )
 
     def apply(self, workloads: InProject) -> InProject:
         """Those that are looked at."""
@@ -71,10 +87,14 @@ class Filters:
             workloads = workloads.alias(of_project=F("project_id") + 0)
             wanted &= Q(of_project__in=self.projects)
         if self.frameworks:
-            wanted &= Q(framework__in=["" if each == STANDARD else each for each in self.frameworks])
+            wanted &= Q(
+                framework__in=["" if each == STANDARD else each for each in self.frameworks]
+            )
         if self.by:
             # Said as one value, so that an index on the submitter also gives the order.
-            wanted &= Q(submitted_by_id=Subquery(User.objects.filter(username=self.by).values("pk")[:1]))
+            wanted &= Q(
+                submitted_by_id=Subquery(User.objects.filter(username=self.by).values("pk")[:1])
+            )
         if self.age:
             wanted &= Q(created_at__gte=timezone.now() - AGES[self.age][1])
         if self.search:
@@ -86,7 +106,11 @@ class Filters:
         yield from (("status", each) for each in self.statuses)
         yield from (("project", each) for each in self.projects)
         yield from (("framework", each) for each in self.frameworks)
-        yield from ((name, value) for name, value in (("by", self.by), ("age", self.age), ("q", self.search)) if value)
+        yield from (
+            (name, value)
+            for name, value in (("by", self.by), ("age", self.age), ("q", self.search))
+            if value
+        )
         if self.deleted:
             yield "deleted", "1"
 

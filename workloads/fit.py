@@ -1,4 +1,6 @@
-"""Whether a submission fits now: its project's quota and the cluster's nodes, from rows as last seen. It informs and refuses nothing."""
+"""Whether a submission fits now: its project's quota and the cluster's nodes, from rows as last
+seen. It informs and refuses nothing.
+"""
 
 import datetime
 from collections.abc import Iterable, Sequence
@@ -34,7 +36,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding in a sentence. `seen_at` is the age of what it is based on; None where that is our own bookkeeping, or nothing."""
+    """One finding in a sentence. `seen_at` is the age of what it is based on; None where that is
+    our own bookkeeping, or nothing.
+    """
 
     verdict: Verdict
     text: str
@@ -53,7 +57,9 @@ class Fit:
     @property
     def verdict(self) -> Verdict:
         verdicts = {check.verdict for check in self.checks}
-        return next(each for each in (Verdict.WARNS, Verdict.UNKNOWN, Verdict.FITS) if each in verdicts)
+        return next(
+            each for each in (Verdict.WARNS, Verdict.UNKNOWN, Verdict.FITS) if each in verdicts
+        )
 
     @property
     def text(self) -> str:
@@ -68,7 +74,9 @@ class Fit:
 def of(spec: Spec, project: Project) -> Fit:
     """Check a spec without problems against what is known now. Five queries, whatever there is."""
     needed = Needed.of(spec)
-    return Fit(_quota(spec, needed, project), _nodes(needed, project.cluster, placing.pools_of(project)))
+    return Fit(
+        _quota(spec, needed, project), _nodes(needed, project.cluster, placing.pools_of(project))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +96,10 @@ class Needed:
 
     @property
     def total(self) -> Amounts:
-        return total_of(Amounts(one.gpus * count, one.cpu * count, one.memory * count) for _, one, count in self.kinds)
+        return total_of(
+            Amounts(one.gpus * count, one.cpu * count, one.memory * count)
+            for _, one, count in self.kinds
+        )
 
     @property
     def pods(self) -> int:
@@ -100,11 +111,21 @@ class Needed:
 
 
 def asked(setup: Setup) -> Amounts:
-    """What one such pod asks for; GPU memory of shared devices is not counted, as `demand` does not."""
+    """What one such pod asks for; GPU memory of shared devices is not counted, as `demand` does
+    not.
+    """
     compute, gpus = setup.compute, setup.compute.gpus
-    devices = NONE if gpus.memory else gpus.device_count * (Decimal(1) if gpus.portion is None else gpus.portion)
+    devices = (
+        NONE
+        if gpus.memory
+        else gpus.device_count * (Decimal(1) if gpus.portion is None else gpus.portion)
+    )
     cpu, memory = (
-        parse(text or "0") for text in (compute.cpu_request or compute.cpu_limit, compute.memory_request or compute.memory_limit)
+        parse(text or "0")
+        for text in (
+            compute.cpu_request or compute.cpu_limit,
+            compute.memory_request or compute.memory_limit,
+        )
     )
     return Amounts(devices, cpu, memory)
 
@@ -112,58 +133,124 @@ def asked(setup: Setup) -> Amounts:
 def _quota(spec: Spec, needed: Needed, project: Project) -> Check:
     gpus, quota, limit = needed.total.gpus, project.gpu_quota, project.gpu_limit
     if needed.has_gpu_memory:
-        return Check(Verdict.UNKNOWN, "The quota is not checked: how much of a device a share of GPU memory is, only the cluster knows.")
+        return Check(
+            Verdict.UNKNOWN,
+            (
+                "The quota is not checked: how much of a device a share of GPU memory is, only "
+                "the cluster knows."
+            ),
+        )
     if not gpus:
         return Check(Verdict.FITS, "It asks for no GPU, so no quota is needed.")
     if limit is not None and gpus > limit:
         most = f"project {project.name} may hold {counted(limit, 'GPU')} at most"
-        return Check(Verdict.WARNS, f"Over the limit: it needs {counted(gpus, 'GPU')}, and {most}. As it is, it can never start.")
+        return Check(
+            Verdict.WARNS,
+            (
+                f"Over the limit: it needs {counted(gpus, 'GPU')}, and {most}. As it is, it can "
+                "never start."
+            ),
+        )
     if not project.cluster.can.kai:
-        return Check(Verdict.FITS, f"Cluster {project.cluster.name} has no KAI scheduler, so nothing enforces the quota there.")
+        return Check(
+            Verdict.FITS,
+            (
+                f"Cluster {project.cluster.name} has no KAI scheduler, so nothing enforces the "
+                "quota there."
+            ),
+        )
     if quota is None:
-        return Check(Verdict.FITS, f"Project {project.name} has no GPU quota that could be exceeded.")
+        return Check(
+            Verdict.FITS, f"Project {project.name} has no GPU quota that could be exceeded."
+        )
     states = [status.value for status in ACTIVE | LEAVING]
     held = (
-        Workload.objects.filter(project=project, released_at=None, status__in=states).aggregate(held=Sum("gpus_allocated"))["held"] or NONE
+        Workload.objects.filter(project=project, released_at=None, status__in=states).aggregate(
+            held=Sum("gpus_allocated")
+        )["held"]
+        or NONE
     )
-    sums = f"it needs {counted(gpus, 'GPU')}; project {project.name} holds {plain(held)} of its {counted(quota, 'GPU')}"
+    sums = (
+        f"it needs {counted(gpus, 'GPU')}; project {project.name} holds {plain(held)} of its "
+        f"{counted(quota, 'GPU')}"
+    )
     if limit is not None and held + gpus > limit:
         most = f"{counted(limit, 'GPU')} is the most it may hold"
-        return Check(Verdict.WARNS, f"Over the limit: {sums}, and {most}. It waits until others of the project end.")
+        return Check(
+            Verdict.WARNS,
+            f"Over the limit: {sums}, and {most}. It waits until others of the project end.",
+        )
     if held + gpus <= quota:
         return Check(Verdict.FITS, f"Within the quota: {sums}.")
     if spec.is_preemptible:
         return Check(
-            Verdict.WARNS, f"Over the quota: {sums}. It runs while others leave GPUs free, and gives them back when they need theirs."
+            Verdict.WARNS,
+            (
+                f"Over the quota: {sums}. It runs while others leave GPUs free, and gives them "
+                "back when they need theirs."
+            ),
         )
-    return Check(Verdict.WARNS, f"Over the quota: {sums}. It is not preemptible, so it waits until the quota has room.")
+    return Check(
+        Verdict.WARNS,
+        f"Over the quota: {sums}. It is not preemptible, so it waits until the quota has room.",
+    )
 
 
 def _nodes(needed: Needed, cluster: Cluster, pools: Pools) -> Check:
     nodes = list(Node.objects.filter(cluster=cluster))
     if not nodes:
-        return Check(Verdict.UNKNOWN, f"The nodes are not checked: nothing is known of those of cluster {cluster.name} yet.")
+        return Check(
+            Verdict.UNKNOWN,
+            f"The nodes are not checked: nothing is known of those of cluster {cluster.name} yet.",
+        )
     pods = _pods(cluster)
     seen = min(node.seen_at for node in nodes)
     if pods is None:
-        return Check(Verdict.UNKNOWN, f"The nodes are not checked: more than {MOST_PODS:,} pods run there.", seen)
-    rooms = [_room(node, pods.get(node.name, [])) for node in nodes if node.is_ready and node.is_schedulable]
+        return Check(
+            Verdict.UNKNOWN,
+            f"The nodes are not checked: more than {MOST_PODS:,} pods run there.",
+            seen,
+        )
+    rooms = [
+        _room(node, pods.get(node.name, []))
+        for node in nodes
+        if node.is_ready and node.is_schedulable
+    ]
     placed = place(needed, rooms, pools)
     memory = " GPU memory is not checked." if needed.has_gpu_memory else ""
     if placed == needed.pods:
-        return Check(Verdict.FITS, f"The nodes have room for {_pods_in_words(needed.pods)} now.{memory}", seen)
-    able = [room for room in rooms if any(open_to([room], placement.of_pod(setup, "", pools)) for setup, _, _ in needed.kinds)]
+        return Check(
+            Verdict.FITS,
+            f"The nodes have room for {_pods_in_words(needed.pods)} now.{memory}",
+            seen,
+        )
+    able = [
+        room
+        for room in rooms
+        if any(open_to([room], placement.of_pod(setup, "", pools)) for setup, _, _ in needed.kinds)
+    ]
     if rooms and not able:
         lack = "labels that are asked for are missing, or taints are not tolerated"
         return Check(Verdict.WARNS, f"{_none_of(len(rooms), needed)}: {lack}.", seen)
     free = total_of(room.free for room in able)
-    has = f"{plain(free.gpus)} of {counted(total_of(room.total for room in able).gpus, 'GPU')} free on {counted(len(able), 'ready node')}"
-    return Check(Verdict.WARNS, f"The nodes have room for {placed} of {_pods_in_words(needed.pods)} now: {has}.{memory}", seen)
+    has = (
+        f"{plain(free.gpus)} of {counted(total_of(room.total for room in able).gpus, 'GPU')} free "
+        f"on {counted(len(able), 'ready node')}"
+    )
+    return Check(
+        Verdict.WARNS,
+        f"The nodes have room for {placed} of {_pods_in_words(needed.pods)} now: {has}.{memory}",
+        seen,
+    )
 
 
 def _none_of(nodes: int, needed: Needed) -> str:
     pods = _pods_in_words(needed.pods)
-    return f"The one ready node may not take {pods}" if nodes == 1 else f"None of the {nodes:,} ready nodes may take {pods}"
+    return (
+        f"The one ready node may not take {pods}"
+        if nodes == 1
+        else f"None of the {nodes:,} ready nodes may take {pods}"
+    )
 
 
 def _pods_in_words(count: int) -> str:
@@ -172,12 +259,18 @@ def _pods_in_words(count: int) -> str:
 
 def _pods(cluster: Cluster) -> dict[str, list[Amounts]] | None:
     """What our unfinished pods hold, by node; None for too many of them."""
-    running = Pod.objects.filter(workload__cluster=cluster, vanished_at=None).exclude(node="").exclude(phase__in=("Succeeded", "Failed"))
+    running = (
+        Pod.objects.filter(workload__cluster=cluster, vanished_at=None)
+        .exclude(node="")
+        .exclude(phase__in=("Succeeded", "Failed"))
+    )
     found: dict[str, list[Amounts]] = {}
     count = 0
     for node, gpus, data in running.values_list("node", "gpus", "data")[: MOST_PODS + 1]:
         holds = demand(data)
-        found.setdefault(node, []).append(Amounts(holds.gpus or gpus or NONE, holds.cpu, holds.memory))
+        found.setdefault(node, []).append(
+            Amounts(holds.gpus or gpus or NONE, holds.cpu, holds.memory)
+        )
         count += 1
     return found if count <= MOST_PODS else None
 
@@ -199,7 +292,9 @@ def place(needed: Needed, rooms: Sequence[NodeRoom], pools: Pools = NO_POOLS) ->
             if not left:
                 break
             here = min(left, _times(one, free[room.name]))
-            free[room.name] = free[room.name] - Amounts(one.gpus * here, one.cpu * here, one.memory * here)
+            free[room.name] = free[room.name] - Amounts(
+                one.gpus * here, one.cpu * here, one.memory * here
+            )
             left -= here
         placed += count - left
     return placed

@@ -1,9 +1,21 @@
-"""The kinds of objects that stand for a workload in a cluster, and which of them a cluster serves."""
+"""The kinds of objects that stand for a workload in a cluster, and which of them a cluster
+serves.
+"""
 
 from collections.abc import Mapping, Sequence
 
 from clusters.capabilities import Capabilities
-from clusters.kube.resources import JAXJOBS, JOBS, MPIJOBS, MPIJOBS_V2, PYTORCHJOBS, TFJOBS, TRAINJOBS, XGBOOSTJOBS, Resource
+from clusters.kube.resources import (
+    JAXJOBS,
+    JOBS,
+    MPIJOBS,
+    MPIJOBS_V2,
+    PYTORCHJOBS,
+    TFJOBS,
+    TRAINJOBS,
+    XGBOOSTJOBS,
+    Resource,
+)
 
 KINDS: Mapping[str, Resource] = {
     "batch/v1/Job": JOBS,
@@ -19,11 +31,16 @@ KINDS: Mapping[str, Resource] = {
 
 
 def job_resources(capabilities: Capabilities) -> Sequence[tuple[str, Resource]]:
-    """The kinds of jobs to look for in a cluster, with the kind as objects spell it; all of them while nothing is known of it.
+    """The kinds of jobs to look for in a cluster, with the kind as objects spell it; all of them
+    while nothing is known of it.
 
     A kind that is served in two versions is given once: both show the same objects.
     """
-    found = [(name.rpartition("/")[2], resource) for name, resource in KINDS.items() if serves(capabilities, resource)]
+    found = [
+        (name.rpartition("/")[2], resource)
+        for name, resource in KINDS.items()
+        if serves(capabilities, resource)
+    ]
     if not capabilities.known:
         return found
     first = dict(reversed(found))

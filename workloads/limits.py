@@ -1,4 +1,6 @@
-"""How long a workload may run, and leave its GPUs unused: what of that is used, and what is left."""
+"""How long a workload may run, and leave its GPUs unused: what of that is used, and what is
+left.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +24,9 @@ _COUNTED = {each.value for each in COUNTED}
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How long a workload ran: `before` in seconds, and since when it runs now, None where it does not."""
+    """How long a workload ran: `before` in seconds, and since when it runs now, None where it does
+    not.
+    """
 
     before: float
     since: datetime | None = None
@@ -39,13 +43,20 @@ def ran(workloads: Sequence[Workload], now: datetime) -> Mapping[UUID, float]:
 def runs(workloads: Sequence[Workload], now: datetime) -> Mapping[UUID, Ran]:
     """How long each was in Running, over all its runs, by id. One query, none where none has run.
 
-    The runs before this one count as they were when it began; this one from its history: what was preempted did not run meanwhile.
+    The runs before this one count as they were when it began; this one from its history: what was
+    preempted did not run meanwhile.
     """
     changes: dict[UUID, list[tuple[datetime, str]]] = defaultdict(list)
     begun = [each.pk for each in workloads if each.started_at]
     # Somebody's asking for an end is told of as what they did.
-    told = Q(kind=Event.Kind.STATUS) | Q(kind=Event.Kind.ACTION, new__in=[each.value for each in LEAVING])
-    rows = Event.objects.filter(told, workload__in=begun).order_by("at", "id") if begun else Event.objects.none()
+    told = Q(kind=Event.Kind.STATUS) | Q(
+        kind=Event.Kind.ACTION, new__in=[each.value for each in LEAVING]
+    )
+    rows = (
+        Event.objects.filter(told, workload__in=begun).order_by("at", "id")
+        if begun
+        else Event.objects.none()
+    )
     attempts = {each.pk: each.attempt for each in workloads}
     for key, attempt, at, new in rows.values_list("workload_id", "attempt", "at", "new"):
         if attempt == attempts[key]:
@@ -77,7 +88,9 @@ def _run(workload: Workload, changes: Iterable[tuple[datetime, str]], now: datet
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One limit of a workload: the whole, and what of it is used, in seconds; `note` says why where `used` is None."""
+    """One limit of a workload: the whole, and what of it is used, in seconds; `note` says why where
+    `used` is None.
+    """
 
     title: str
     whole: int
@@ -94,11 +107,15 @@ class Use:
 
 
 def uses(workload: Workload) -> Sequence[Use]:
-    """The limits of a workload, which is loaded with its cluster, with what is used of them now. At most two queries."""
+    """The limits of a workload, which is loaded with its cluster, with what is used of them now. At
+    most two queries.
+    """
     now = timezone.now()
     found = []
     if workload.time_limit_seconds is not None:
-        found.append(Use("Time limit", workload.time_limit_seconds, ran([workload], now)[workload.pk]))
+        found.append(
+            Use("Time limit", workload.time_limit_seconds, ran([workload], now)[workload.pk])
+        )
     if workload.idle_limit_seconds is not None:
         found.append(_idle(workload, workload.idle_limit_seconds, now))
     return found
@@ -126,10 +143,13 @@ def idle_from(workload: Workload) -> datetime:
 
 
 def require_left(workload: Workload) -> None:
-    """Raises Clash where a workload has run for as long as it may: it would be stopped as soon as it ran."""
+    """Raises Clash where a workload has run for as long as it may: it would be stopped as soon as
+    it ran.
+    """
     limit = workload.time_limit_seconds
     if limit is not None and ran([workload], timezone.now())[workload.pk] >= limit:
         raise Clash(
-            f"{workload.name} has used up its time limit of {words(limit)}, which counts over all its runs: it would be stopped at once. "
+            f"{workload.name} has used up its time limit of {words(limit)}, which counts over "
+            "all its runs: it would be stopped at once. "
             "Make a copy, which starts at nothing."
         )

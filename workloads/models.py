@@ -1,4 +1,6 @@
-"""Workloads, their attempts, pods, events and logs, as last seen. Only `journal` writes a workload's status."""
+"""Workloads, their attempts, pods, events and logs, as last seen. Only `journal` writes a
+workload's status.
+"""
 
 import uuid
 from decimal import Decimal
@@ -30,27 +32,36 @@ class Desired(models.TextChoices):
 class Workload(models.Model):
     """One submission and everything that became of it.
 
-    `name` is that of its objects in the cluster, unique in its project until `released_at`, when the cluster has let go of it.
-    `changed` is the journal's position of its last change: what a page asks for "after".
+    `name` is that of its objects in the cluster, unique in its project until `released_at`, when
+    the cluster has let go of it. `changed` is the journal's position of its last change: what a
+    page asks for "after".
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    project = models.ForeignKey("projects.Project", models.PROTECT, related_name="workloads", db_index=False)
+    project = models.ForeignKey(
+        "projects.Project", models.PROTECT, related_name="workloads", db_index=False
+    )
     cluster = models.ForeignKey("clusters.Cluster", models.PROTECT, related_name="workloads")
     name = models.CharField(max_length=63)
     architecture = models.CharField(max_length=16)
     framework = models.CharField(max_length=16, blank=True)
     job_kind = models.CharField(max_length=64, default="")
-    """The kind that stands for it in its cluster, decided when an attempt is asked for: "kubeflow.org/v1/PyTorchJob"."""
+    """The kind that stands for it in its cluster, decided when an attempt is asked for:
+    "kubeflow.org/v1/PyTorchJob".
+    """
     spec = models.JSONField()
     """What was asked, as `specs.to_json` writes it."""
-    submitted_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", db_index=False)
+    submitted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", db_index=False
+    )
     preemptible = models.BooleanField(default=True)
     priority = models.CharField(max_length=16, blank=True)
     auto_delete_seconds = models.PositiveBigIntegerField(null=True)
     """How long after its end it is deleted by itself; None: it is kept."""
 
-    status = models.CharField(max_length=16, choices=_choices(Status), default=Status.CREATING.value)
+    status = models.CharField(
+        max_length=16, choices=_choices(Status), default=Status.CREATING.value
+    )
     reason = models.TextField(blank=True)
     """Why it is in this status, in words; may come from the cluster, so it is hostile text."""
     status_at = models.DateTimeField(default=timezone.now)
@@ -92,13 +103,16 @@ class Workload(models.Model):
     """Why that step failed the last time."""
 
     time_limit_seconds = models.PositiveIntegerField(null=True)
-    """How long it may be in Running, over all attempts: its project's limit when it was submitted."""
+    """How long it may be in Running, over all attempts: its project's limit when it was submitted.
+    """
     idle_limit_seconds = models.PositiveIntegerField(null=True)
     """How long it may hold GPUs that it does not use."""
     limit_warned_at = models.DateTimeField(null=True)
     """When half of a limit was told in its history."""
     idle_since = models.DateTimeField(null=True)
-    """Since when its GPUs are not used at all; None while they are, or where nobody knows: `use_known` says which."""
+    """Since when its GPUs are not used at all; None while they are, or where nobody knows:
+    `use_known` says which.
+    """
     use_known = models.BooleanField(default=False)
     """Whether the last sample knew of the use of all its GPUs."""
 
@@ -107,29 +121,64 @@ class Workload(models.Model):
     class Meta:
         ordering = ["-created_at", "-id"]
         constraints = [
-            models.UniqueConstraint(fields=["project", "name"], condition=models.Q(released_at=None), name="workload_name_once_a_project")
+            models.UniqueConstraint(
+                fields=["project", "name"],
+                condition=models.Q(released_at=None),
+                name="workload_name_once_a_project",
+            )
         ]
         indexes = [
-            # The orders of the table. What it is filtered by comes last: a page is found without looking into the rows, which are large.
-            # An index on the project or the submitter alone would tempt a planner to sort everything.
+            # The orders of the table. What it is filtered by comes last: a page is found without
+            # looking into the rows, which are large. An index on the project or the submitter alone
+            # would tempt a planner to sort everything.
             models.Index(
-                fields=["-created_at", "-id", "project", "status", "name"], condition=models.Q(released_at=None), name="workload_newest"
+                fields=["-created_at", "-id", "project", "status", "name"],
+                condition=models.Q(released_at=None),
+                name="workload_newest",
             ),
-            models.Index(fields=["project", "-created_at", "-id"], condition=models.Q(released_at=None), name="workload_newest_of_project"),
-            models.Index(fields=["submitted_by", "-created_at", "-id"], name="workload_newest_of_person"),
-            models.Index(fields=["name", "id", "project"], condition=models.Q(released_at=None), name="workload_by_name"),
             models.Index(
-                fields=["status", "-created_at", "-id", "project"], condition=models.Q(released_at=None), name="workload_by_status"
+                fields=["project", "-created_at", "-id"],
+                condition=models.Q(released_at=None),
+                name="workload_newest_of_project",
             ),
-            models.Index(fields=["-created_at", "-id"], condition=models.Q(released_at__isnull=False), name="workload_deleted"),
+            models.Index(
+                fields=["submitted_by", "-created_at", "-id"], name="workload_newest_of_person"
+            ),
+            models.Index(
+                fields=["name", "id", "project"],
+                condition=models.Q(released_at=None),
+                name="workload_by_name",
+            ),
+            models.Index(
+                fields=["status", "-created_at", "-id", "project"],
+                condition=models.Q(released_at=None),
+                name="workload_by_status",
+            ),
+            models.Index(
+                fields=["-created_at", "-id"],
+                condition=models.Q(released_at__isnull=False),
+                name="workload_deleted",
+            ),
             models.Index(fields=["changed"], name="workload_changed"),
-            models.Index(fields=["next_try_at"], condition=models.Q(next_try_at__isnull=False), name="workload_outstanding"),
+            models.Index(
+                fields=["next_try_at"],
+                condition=models.Q(next_try_at__isnull=False),
+                name="workload_outstanding",
+            ),
             models.Index(fields=["cluster", "status"], name="workload_of_cluster"),
             models.Index(
-                fields=["-ended_at", "project"], condition=models.Q(status="Failed", released_at=None), name="workload_failed_last"
+                fields=["-ended_at", "project"],
+                condition=models.Q(status="Failed", released_at=None),
+                name="workload_failed_last",
             ),
-            models.Index(fields=["idle_since"], condition=models.Q(idle_since__isnull=False), name="workload_idle"),
-            models.Index(fields=["id"], condition=models.Q(use_known=True), name="workload_use_known"),
+            models.Index(
+                fields=["idle_since"],
+                condition=models.Q(idle_since__isnull=False),
+                name="workload_idle",
+            ),
+            models.Index(
+                fields=["id"], condition=models.Q(use_known=True), name="workload_use_known"
+            ),
             models.Index(
                 fields=["ended_at"],
                 condition=models.Q(auto_delete_seconds__isnull=False, released_at=None),
@@ -142,13 +191,19 @@ class Workload(models.Model):
 
     @property
     def state(self) -> Status | Look:
-        """Its status with what the badge shows of it; Deleted, which is no status, once the cluster has let go of it."""
+        """Its status with what the badge shows of it; Deleted, which is no status, once the cluster
+        has let go of it.
+        """
         return Status(self.status) if self.released_at is None else GONE
 
     @property
     def framework_label(self) -> str:
         """The framework as a page shows it; "" for a standard workload."""
-        return Framework(self.framework).label if self.framework in Framework.__members__.values() else self.framework
+        return (
+            Framework(self.framework).label
+            if self.framework in Framework.__members__.values()
+            else self.framework
+        )
 
 
 class Attempt(models.Model):
@@ -158,7 +213,9 @@ class Attempt(models.Model):
     number = models.PositiveIntegerField()
     status = models.CharField(max_length=16)
     reason = models.TextField(blank=True)
-    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    asked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
     asked_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
@@ -167,7 +224,9 @@ class Attempt(models.Model):
 
     class Meta:
         ordering = ["number"]
-        constraints = [models.UniqueConstraint(fields=["workload", "number"], name="attempt_number_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["workload", "number"], name="attempt_number_once")
+        ]
 
     def __str__(self) -> str:
         return f"attempt {self.number} of {self.workload_id}"
@@ -205,14 +264,18 @@ class Pod(models.Model):
     data = models.JSONField(default=dict)
     """The object without what nobody reads (`slimming.slim`)."""
     logs_kept = models.BooleanField(default=False)
-    """Whether it has ended, or vanished, and everything that can be had of its logs is here. Only the logbook writes it."""
+    """Whether it has ended, or vanished, and everything that can be had of its logs is here. Only
+    the logbook writes it.
+    """
 
     class Meta:
         ordering = ["rank", "created_at", "name"]
         constraints = [models.UniqueConstraint(fields=["workload", "uid"], name="pod_once")]
         indexes = [
             models.Index(fields=["node", "phase"], name="pod_on_node"),
-            models.Index(fields=["id"], condition=models.Q(logs_kept=False), name="pod_with_logs_to_read"),
+            models.Index(
+                fields=["id"], condition=models.Q(logs_kept=False), name="pod_with_logs_to_read"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -220,7 +283,9 @@ class Pod(models.Model):
 
 
 class Event(models.Model):
-    """Something a person could see happen: a change of status, what somebody did, or an event of the cluster. Never changed but counted."""
+    """Something a person could see happen: a change of status, what somebody did, or an event of
+    the cluster. Never changed but counted.
+    """
 
     class Kind(models.TextChoices):
         STATUS = "status", "Status"
@@ -248,7 +313,11 @@ class Event(models.Model):
 
     class Meta:
         ordering = ["at", "id"]
-        constraints = [models.UniqueConstraint(fields=["workload", "uid"], condition=~models.Q(uid=""), name="event_once")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workload", "uid"], condition=~models.Q(uid=""), name="event_once"
+            )
+        ]
         indexes = [models.Index(fields=["workload", "at", "id"], name="event_in_time_order")]
 
     def __str__(self) -> str:
@@ -256,11 +325,15 @@ class Event(models.Model):
 
 
 class UsedAsset(models.Model):
-    """An asset whose values a workload copied when it was submitted, and which version of it that was."""
+    """An asset whose values a workload copied when it was submitted, and which version of it that
+    was.
+    """
 
     workload = models.ForeignKey(Workload, models.CASCADE, related_name="assets")
     kind = models.CharField(max_length=16)
-    """As `environments` calls it: "environment", "compute", "data-source", "credential", "template", "policy"."""
+    """As `environments` calls it: "environment", "compute", "data-source", "credential",
+    "template", "policy".
+    """
     asset = models.UUIDField()
     name = models.CharField(max_length=63)
     version = models.PositiveIntegerField(default=1)
@@ -268,7 +341,11 @@ class UsedAsset(models.Model):
     """"master" where only the master has it."""
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["workload", "kind", "asset", "part"], name="used_asset_once")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workload", "kind", "asset", "part"], name="used_asset_once"
+            )
+        ]
         indexes = [models.Index(fields=["asset", "workload"], name="used_asset_by_asset")]
 
     def __str__(self) -> str:
@@ -279,7 +356,9 @@ class Sample(models.Model):
     """What a project had and held at one moment: what the charts are made of."""
 
     at = models.DateTimeField()
-    project = models.ForeignKey("projects.Project", models.CASCADE, related_name="+", db_index=False)
+    project = models.ForeignKey(
+        "projects.Project", models.CASCADE, related_name="+", db_index=False
+    )
     gpus_quota = models.DecimalField(max_digits=12, decimal_places=3, null=True)
     gpus_allocated = models.DecimalField(max_digits=12, decimal_places=3, default=ZERO)
     gpus_idle = models.DecimalField(max_digits=12, decimal_places=3, null=True)
@@ -296,7 +375,9 @@ class Sample(models.Model):
 
 
 class Log(models.Model):
-    """What one run of one container wrote: a file that grows while the container runs and is kept when it has ended."""
+    """What one run of one container wrote: a file that grows while the container runs and is kept
+    when it has ended.
+    """
 
     class State(models.TextChoices):
         CAPTURING = "capturing"
@@ -316,15 +397,21 @@ class Log(models.Model):
     first_at = models.DateTimeField(null=True)
     last_at = models.DateTimeField(null=True)
     gaps = models.JSONField(default=list)
-    """[{"at": RFC 3339, "cause": words, "offset": byte before which it is missing}]: what is missing, and why."""
+    """[{"at": RFC 3339, "cause": words, "offset": byte before which it is missing}]: what is
+    missing, and why.
+    """
     note = models.CharField(max_length=500, blank=True)
-    """Why it is not being read at the moment, or why it is lost or removed: a sentence for the person."""
+    """Why it is not being read at the moment, or why it is lost or removed: a sentence for the
+    person.
+    """
     ended_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         ordering = ["is_init", "container", "run"]
-        constraints = [models.UniqueConstraint(fields=["pod", "container", "run"], name="log_once_a_run")]
+        constraints = [
+            models.UniqueConstraint(fields=["pod", "container", "run"], name="log_once_a_run")
+        ]
         indexes = [models.Index(fields=["state", "ended_at"], name="log_by_age")]
 
     def __str__(self) -> str:
@@ -332,7 +419,9 @@ class Log(models.Model):
 
 
 class Draft(models.Model):
-    """A form that is being filled in: what was typed survives refreshes, other pages, and errors."""
+    """A form that is being filled in: what was typed survives refreshes, other pages, and
+    errors.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
@@ -342,6 +431,8 @@ class Draft(models.Model):
 
 
 class Position(models.Model):
-    """The journal's position: one row, raised in the transaction of every change, so that positions are committed in their order."""
+    """The journal's position: one row, raised in the transaction of every change, so that positions
+    are committed in their order.
+    """
 
     value = models.BigIntegerField(default=0)

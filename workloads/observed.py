@@ -1,4 +1,6 @@
-"""What the cluster's objects say, read out of their dicts: conditions, and one view of each pod. Lenient: objects may lack anything."""
+"""What the cluster's objects say, read out of their dicts: conditions, and one view of each pod.
+Lenient: objects may lack anything.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,11 +35,16 @@ INDIRECT = frozenset(("MPIJob", "TrainJob"))
 LONGEST = 1024
 """Characters of any text that comes out of a cluster."""
 
-_UNPRINTABLE = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNPRINTABLE = re.compile(
+    r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def plain(text: object, longest: int = LONGEST) -> str:
-    """Text of the cluster's or a pod's, without control bytes and colours, cut with an ellipsis. It is text still: escape it."""
+    """Text of the cluster's or a pod's, without control bytes and colours, cut with an ellipsis. It
+    is text still: escape it.
+    """
     if type(text) is str and len(text) <= longest and text.isprintable():
         return text.strip()
     cleaned = _UNPRINTABLE.sub("", str(text or "")[: 4 * longest]).strip()
@@ -71,49 +78,80 @@ def holds(obj: Object, *kinds: str) -> Object | None:
 
 
 def _true(conditions: Sequence[Object], *kinds: str) -> Object | None:
-    return next((each for kind in kinds for each in conditions if each.get("type") == kind and each.get("status") == "True"), None)
+    return next(
+        (
+            each
+            for kind in kinds
+            for each in conditions
+            if each.get("type") == kind and each.get("status") == "True"
+        ),
+        None,
+    )
 
 
 def own(job: Object, pods: Iterable[Object]) -> list[Object]:
-    """The pods that this very job controls, and not a namesake before it. A pod that names no owner is taken as given."""
+    """The pods that this very job controls, and not a namesake before it. A pod that names no owner
+    is taken as given.
+    """
     uid = part(job, "metadata").get("uid")
     found = []
     for pod in pods:
-        owners = [owner for owner in listed(pod, "metadata", "ownerReferences") if owner.get("controller")]
-        if not owners or uid is None or any(owner.get("uid") == uid or _is_between(job, pod, owner) for owner in owners):
+        owners = [
+            owner for owner in listed(pod, "metadata", "ownerReferences") if owner.get("controller")
+        ]
+        if (
+            not owners
+            or uid is None
+            or any(owner.get("uid") == uid or _is_between(job, pod, owner) for owner in owners)
+        ):
             found.append(pod)
     return found
 
 
 def controller(obj: Object) -> Object:
     """The owner that controls an object; {} for one that nothing controls."""
-    return next((owner for owner in listed(obj, "metadata", "ownerReferences") if owner.get("controller")), {})
+    return next(
+        (owner for owner in listed(obj, "metadata", "ownerReferences") if owner.get("controller")),
+        {},
+    )
 
 
 def is_made_for(pod: Object, kind: str, name: str, uid: str = "") -> bool:
-    """Whether a pod is a job's, if it has its labels: the job of this kind and name, and of this uid where that is known, controls it.
+    """Whether a pod is a job's, if it has its labels: the job of this kind and name, and of this
+    uid where that is known, controls it.
 
-    So does a batch Job that some operators have named after the job; and a pod that nothing controls is taken for what its labels say.
+    So does a batch Job that some operators have named after the job; and a pod that nothing
+    controls is taken for what its labels say.
     """
     owner = controller(pod)
     if not owner:
         return True
     if kind in INDIRECT and owner.get("kind") == "Job":
         return str(owner.get("name")).startswith(f"{name}-")
-    return owner.get("uid") == uid if uid else (owner.get("kind", kind), owner.get("name", name)) == (kind, name)
+    return (
+        owner.get("uid") == uid
+        if uid
+        else (owner.get("kind", kind), owner.get("name", name)) == (kind, name)
+    )
 
 
 def _is_between(job: Object, pod: Object, owner: Object) -> bool:
-    """Whether a pod's owner is a batch Job that an MPIJob (its launcher) or a TrainJob (its nodes) made, of the same attempt as the job."""
+    """Whether a pod's owner is a batch Job that an MPIJob (its launcher) or a TrainJob (its nodes)
+    made, of the same attempt as the job.
+    """
     if job.get("kind") not in INDIRECT or owner.get("kind") != "Job":
         return False
     attempts = [part(each, "metadata", "labels").get(ATTEMPT) for each in (job, pod)]
-    return attempts[0] == attempts[1] and str(owner.get("name")).startswith(f"{part(job, 'metadata').get('name')}-")
+    return attempts[0] == attempts[1] and str(owner.get("name")).startswith(
+        f"{part(job, 'metadata').get('name')}-"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a run of a container ended. `finished_at` is RFC 3339 text, empty when not known; `current` is False when a run followed it."""
+    """How a run of a container ended. `finished_at` is RFC 3339 text, empty when not known;
+    `current` is False when a run followed it.
+    """
 
     container: str
     exit_code: int
@@ -146,9 +184,11 @@ class Kept(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class PodView:
-    """One pod. `role` is "master", "worker" or another replica type, "" for a standard workload; `index` counts within the role.
+    """One pod. `role` is "master", "worker" or another replica type, "" for a standard workload;
+    `index` counts within the role.
 
-    `status` is a word for the person and `reason` what is behind it; `gpus` is None where only GPU memory is asked for.
+    `status` is a word for the person and `reason` what is behind it; `gpus` is None where only GPU
+    memory is asked for.
     """
 
     name: str
@@ -184,7 +224,9 @@ class PodView:
 
     @property
     def rank(self) -> int | None:
-        """The pod's rank as the operators give it when there is a master: see `ranked` for workers only."""
+        """The pod's rank as the operators give it when there is a master: see `ranked` for workers
+        only.
+        """
         return rank_of(self.role, self.index, has_master=True)
 
     @property
@@ -192,11 +234,17 @@ class PodView:
         """How a sentence names it: "the master", "worker 1", or by its name."""
         if self.role in LEADERS or self.role == "launcher":
             return f"the {self.role}"
-        return f"{self.role} {self.index}" if self.role and self.index is not None else f"pod {self.name}"
+        return (
+            f"{self.role} {self.index}"
+            if self.role and self.index is not None
+            else f"pod {self.name}"
+        )
 
 
 def rank_of(role: str, index: int | None, *, has_master: bool) -> int | None:
-    """The rank of a pod among its job's: the master is 0 and worker i is i + 1; without a master worker i is i. MPI's launcher has none."""
+    """The rank of a pod among its job's: the master is 0 and worker i is i + 1; without a master
+    worker i is i. MPI's launcher has none.
+    """
     if role in RANKLESS:
         return None
     if index is None or not has_master:
@@ -208,7 +256,9 @@ def ranked(views: Sequence[PodView]) -> list[tuple[int | None, PodView]]:
     """The pods with their ranks, as `rank_of` gives them, in the order of ranks."""
     has_master = any(view.role in LEADERS for view in views)
     pairs = [(rank_of(view.role, view.index, has_master=has_master), view) for view in views]
-    return sorted(pairs, key=lambda pair: (pair[0] is None, pair[0] or 0, pair[1].created_at, pair[1].name))
+    return sorted(
+        pairs, key=lambda pair: (pair[0] is None, pair[0] or 0, pair[1].created_at, pair[1].name)
+    )
 
 
 def view(pod: Object) -> PodView:
@@ -223,7 +273,11 @@ def view(pod: Object) -> PodView:
 def _view(pod: Object) -> PodView:
     metadata, spec, status = part(pod, "metadata"), part(pod, "spec"), part(pod, "status")
     labels = part(metadata, "labels")
-    index = labels.get(REPLICA_INDEX) or labels.get(COMPLETION_INDEX) or part(metadata, "annotations").get(COMPLETION_INDEX)
+    index = (
+        labels.get(REPLICA_INDEX)
+        or labels.get(COMPLETION_INDEX)
+        or part(metadata, "annotations").get(COMPLETION_INDEX)
+    )
     conditions = listed(status, "conditions")
     scheduled = next((each for each in conditions if each.get("type") == "PodScheduled"), {})
     disrupted = _true(conditions, "DisruptionTarget") or {}
@@ -235,12 +289,16 @@ def _view(pod: Object) -> PodView:
     images = {str(each.get("name")): plain(each.get("image")) for each in [*containers, *inits]}
     ends, waits = tuple(_ends(statuses)), tuple(_waits(statuses, images))
     gpus, memory = gpus_of(pod)
-    word, reason = _word(phase, terminating, str(spec.get("nodeName") or ""), status, scheduled, ends, waits)
+    word, reason = _word(
+        phase, terminating, str(spec.get("nodeName") or ""), status, scheduled, ends, waits
+    )
     return PodView(
         name=str(metadata.get("name") or ""),
         uid=str(metadata.get("uid") or ""),
         role=_role(labels),
-        index=int(index) if isinstance(index, str) and index.isascii() and index.isdigit() and len(index) < 7 else None,
+        index=int(index)
+        if isinstance(index, str) and index.isascii() and index.isdigit() and len(index) < 7
+        else None,
         phase=phase,
         status=word,
         reason=plain(reason),
@@ -262,13 +320,17 @@ def _view(pod: Object) -> PodView:
 
 
 def _role(labels: Object) -> str:
-    """The replica type; the MPI operator says it as the job's role, and what Trainer makes of a TrainJob are workers."""
+    """The replica type; the MPI operator says it as the job's role, and what Trainer makes of a
+    TrainJob are workers.
+    """
     told = labels.get(REPLICA_TYPE) or labels.get(JOB_ROLE)
     return str(told or ("worker" if labels.get(REPLICATED_JOB) else ""))
 
 
 def gpus_of(pod: Object) -> tuple[Decimal | None, int]:
-    """GPUs a pod asks for, and MiB of shared ones; the first is None when only memory is asked for."""
+    """GPUs a pod asks for, and MiB of shared ones; the first is None when only memory is asked
+    for.
+    """
     annotations = part(pod, "metadata", "annotations")
     if GPU_MEMORY not in annotations and GPU_FRACTION not in annotations:
         return requested(pod, GPU), 0
@@ -279,9 +341,14 @@ def gpus_of(pod: Object) -> tuple[Decimal | None, int]:
 
 
 def requested(pod: Object, resource: str) -> Decimal:
-    """What a pod's containers ask for of a resource together; a limit without a request is a request."""
+    """What a pod's containers ask for of a resource together; a limit without a request is a
+    request.
+    """
     asked = [part(container, "resources") for container in listed(pod, "spec", "containers")]
-    amounts = [part(each, "requests").get(resource, part(each, "limits").get(resource, "0")) for each in asked]
+    amounts = [
+        part(each, "requests").get(resource, part(each, "limits").get(resource, "0"))
+        for each in asked
+    ]
     return sum((quantities.read(amount) for amount in amounts), Decimal(0))
 
 
@@ -307,11 +374,22 @@ def _waits(statuses: Iterable[Object], images: Mapping[str, str]) -> Iterator[Wa
         waiting = part(container, "state", "waiting")
         if waiting:
             name = str(container.get("name") or "")
-            yield Wait(name, plain(waiting.get("reason")), plain(waiting.get("message")), images.get(name, ""))
+            yield Wait(
+                name,
+                plain(waiting.get("reason")),
+                plain(waiting.get("message")),
+                images.get(name, ""),
+            )
 
 
 def _word(
-    phase: str, terminating: bool, node: str, status: Object, scheduled: Object, ends: Sequence[End], waits: Sequence[Wait]
+    phase: str,
+    terminating: bool,
+    node: str,
+    status: Object,
+    scheduled: Object,
+    ends: Sequence[End],
+    waits: Sequence[Wait],
 ) -> tuple[str, str]:
     """The status word of a pod, as kubectl would put it, and the text behind it."""
     failed = next((end for end in ends if end.current and end.exit_code), None)
@@ -319,12 +397,21 @@ def _word(
         return "Completed", ""
     if phase == "Failed":
         word = str(status.get("reason") or (failed.reason if failed else "") or "Failed")
-        return word, str(status.get("message") or (f"exit code {failed.exit_code}" if failed else ""))
+        return word, str(
+            status.get("message") or (f"exit code {failed.exit_code}" if failed else "")
+        )
     if terminating:
         return "Terminating", ""
     if not node:
         return "Pending", str(scheduled.get("message") or "")
-    bad = next((wait for wait in waits if wait.reason not in ("PodInitializing", "ContainerCreating", "")), None)
+    bad = next(
+        (wait for wait in waits if wait.reason not in ("PodInitializing", "ContainerCreating", "")),
+        None,
+    )
     if bad is not None:
         return bad.reason, bad.message
-    return ("Running", "") if phase == "Running" else ("Initializing", waits[0].message if waits else "")
+    return (
+        ("Running", "")
+        if phase == "Running"
+        else ("Initializing", waits[0].message if waits else "")
+    )

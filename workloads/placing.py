@@ -1,4 +1,6 @@
-"""What a project says of where its workloads may be, and whether they may be interrupted: node pools by name, and the defaults."""
+"""What a project says of where its workloads may be, and whether they may be interrupted: node
+pools by name, and the defaults.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,13 +24,22 @@ MOST_TOLD = 10
 def pools_of(project: Project) -> Pools:
     """The node pools of its cluster, and those that the project is kept to. One query."""
     rows = _pools(project)
-    return Pools({name: (key, value) for name, key, value, _ in rows}, tuple(name for name, _, _, allowed in rows if allowed))
+    return Pools(
+        {name: (key, value) for name, key, value, _ in rows},
+        tuple(name for name, _, _, allowed in rows if allowed),
+    )
 
 
 def with_defaults(spec: Spec, project: Project) -> Spec:
-    """The submission with what the project says where it says nothing itself: neither whether it may be interrupted, nor a priority."""
+    """The submission with what the project says where it says nothing itself: neither whether it
+    may be interrupted, nor a priority.
+    """
     chosen = spec.lifecycle
-    if project.default_preemptible or chosen.preemptibility is not None or chosen.priority is not None:
+    if (
+        project.default_preemptible
+        or chosen.preemptibility is not None
+        or chosen.priority is not None
+    ):
         return spec
     return replace(spec, lifecycle=replace(chosen, preemptibility=Preemptibility.NON_PREEMPTIBLE))
 
@@ -47,16 +58,29 @@ def problems(spec: Spec, project: Project) -> Sequence[Problem]:
     rows = _pools(project)
     allowed = [name for name, _, _, is_allowed in rows if is_allowed]
     known = {name for name, *_ in rows} | _labelled(project.cluster_id)
-    return tuple(Problem(field, text) for field, name in named if (text := _wrong(name, project, allowed, known)))
+    return tuple(
+        Problem(field, text)
+        for field, name in named
+        if (text := _wrong(name, project, allowed, known))
+    )
 
 
 def _wrong(name: str, project: Project, allowed: Sequence[str], known: set[str]) -> str:
     if allowed and name not in allowed:
-        return f"Project {project.name} may not use the node pool {name}. It may use {_some(allowed)}; name one of these, or none."
+        return (
+            f"Project {project.name} may not use the node pool {name}. It may use "
+            f"{_some(allowed)}; name one of these, or none."
+        )
     # Of a cluster whose nodes nobody has seen yet, it cannot be said which pools it has.
-    if name in known or (not known and not Node.objects.filter(cluster=project.cluster_id).exists()):
+    if name in known or (
+        not known and not Node.objects.filter(cluster=project.cluster_id).exists()
+    ):
         return ""
-    there = f"There are {_some(sorted(known))}." if known else "It has none: name no pool, and any node will do."
+    there = (
+        f"There are {_some(sorted(known))}."
+        if known
+        else "It has none: name no pool, and any node will do."
+    )
     return f"The cluster {project.cluster.name} has no node pool {name}. {there}"
 
 
@@ -71,14 +95,22 @@ def _named(spec: Spec) -> Iterator[tuple[str, str]]:
 def _pools(project: Project) -> Sequence[tuple[str, str, str, bool]]:
     """Each pool of the cluster with its label, and whether the project is kept to it."""
     chosen = Project.node_pools.through.objects.filter(project=project.pk, nodepool=OuterRef("pk"))
-    rows = NodePool.objects.filter(cluster=project.cluster_id).annotate(is_allowed=Exists(chosen)).order_by("name")
+    rows = (
+        NodePool.objects.filter(cluster=project.cluster_id)
+        .annotate(is_allowed=Exists(chosen))
+        .order_by("name")
+    )
     return list(rows.values_list("name", "label_key", "label_value", "is_allowed")[:MOST])
 
 
 def _labelled(cluster_id: UUID) -> set[str]:
     """KAI's own pools: the values of its label on the nodes."""
     value = KeyTextTransform(POOL, "labels")
-    rows = Node.objects.filter(cluster=cluster_id, labels__has_key=POOL).annotate(pool=value).order_by()
+    rows = (
+        Node.objects.filter(cluster=cluster_id, labels__has_key=POOL)
+        .annotate(pool=value)
+        .order_by()
+    )
     return {name for name in rows.values_list("pool", flat=True).distinct()[:MOST] if name}
 
 

@@ -1,4 +1,6 @@
-"""The policies that hold in a project, out of the database, and a submission held against them: one query."""
+"""The policies that hold in a project, out of the database, and a submission held against them: one
+query.
+"""
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
@@ -56,12 +58,16 @@ def as_policy(row: PolicyRow) -> Policy:
 def source_of(row: PolicyRow) -> Source:
     """What is said of a policy where its rules are."""
     where = row.scope_words
-    return Source(LEVELS.index(row.scope.level), row.name, str(row.pk), where[0].lower() + where[1:])
+    return Source(
+        LEVELS.index(row.scope.level), row.name, str(row.pk), where[0].lower() + where[1:]
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A submission held against the policies of its project: `spec` is completed with what they set where it says nothing."""
+    """A submission held against the policies of its project: `spec` is completed with what they set
+    where it says nothing.
+    """
 
     spec: Spec
     merged: Merged
@@ -74,7 +80,10 @@ class Held:
     @property
     def note(self) -> str:
         """What they set, in a sentence."""
-        told = "; ".join(f"{label} {value} ({by})" for label, value, by in policing.set_by(self.spec, self.merged))
+        told = "; ".join(
+            f"{label} {value} ({by})"
+            for label, value, by in policing.set_by(self.spec, self.merged)
+        )
         return f"Set by policy: {told[:LONGEST_NOTE]}." if told else ""
 
     @property

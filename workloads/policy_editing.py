@@ -1,17 +1,46 @@
-"""What policies can speak of, for the form that makes them a floor below; what is wrong with one, and what of one has no effect."""
+"""What policies can speak of, for the form that makes them a floor below; what is wrong with one,
+and what of one has no effect.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from environments import policy_fields
 from environments.models import Asset, ComputeResource, Environment, Policy
-from environments.policy_fields import CHECK, CHOICE, LINES, NAMES, PAIRS, SEVERAL, TEXT, YES_NO, Input, Judge, Speakable, Speech
+from environments.policy_fields import (
+    CHECK,
+    CHOICE,
+    LINES,
+    NAMES,
+    PAIRS,
+    SEVERAL,
+    TEXT,
+    YES_NO,
+    Input,
+    Judge,
+    Speakable,
+    Speech,
+)
 from projects.models import Project
 from workloads import asset_rules, policing
 from workloads.policies import as_policy, in_force, in_scope
 from workloads.policing import checking
 from workloads.policing.fields import Field
-from workloads.policing.kinds import ATTRIBUTES, DEFAULT, LEAST, LOCKED, MOST, OPTIONS, REQUIRED, STEP, Choice, Flag, Members, Pairs, Whole
+from workloads.policing.kinds import (
+    ATTRIBUTES,
+    DEFAULT,
+    LEAST,
+    LOCKED,
+    MOST,
+    OPTIONS,
+    REQUIRED,
+    STEP,
+    Choice,
+    Flag,
+    Members,
+    Pairs,
+    Whole,
+)
 from workloads.specs import Architecture
 
 LABELS = {
@@ -36,7 +65,9 @@ def judge(values: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     found = []
     for wrong in checking.wrong(values["rules"]):
         field = fields.get(wrong.field)
-        found.append((field.typed_name(wrong.attribute) if field and wrong.attribute else "", wrong.text))
+        found.append(
+            (field.typed_name(wrong.attribute) if field and wrong.attribute else "", wrong.text)
+        )
     return found
 
 
@@ -49,7 +80,9 @@ def advice(policy: Policy) -> Sequence[str]:
 
 
 def complying(project: Project, architecture: str) -> Judge:
-    """Who judges environments and compute resources for a project; other assets nobody has anything against."""
+    """Who judges environments and compute resources for a project; other assets nobody has anything
+    against.
+    """
     merged = in_force(project).merged(Architecture(architecture))
 
     def judge(asset: Asset) -> Sequence[tuple[str, str, str]]:

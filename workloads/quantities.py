@@ -1,4 +1,6 @@
-"""Kubernetes quantities ("500m", "1.5Gi", "100M") as exact numbers, and numbers in the words of a sentence."""
+"""Kubernetes quantities ("500m", "1.5Gi", "100M") as exact numbers, and numbers in the words of a
+sentence.
+"""
 
 import functools
 import re
@@ -7,7 +9,9 @@ from decimal import ROUND_CEILING, Decimal
 LONGEST = 32
 """Characters of a quantity; a real one has a dozen."""
 
-_FORM = re.compile(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?", re.ASCII)
+_FORM = re.compile(
+    r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?", re.ASCII
+)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _MEBIBYTE = 1024**2
@@ -15,7 +19,9 @@ _MEBIBYTE = 1024**2
 
 @functools.lru_cache(1024)
 def parse(text: str) -> Decimal:
-    """The value in its base unit: cores, bytes, devices. Raises ValueError for anything that is not a quantity, or is negative."""
+    """The value in its base unit: cores, bytes, devices. Raises ValueError for anything that is not
+    a quantity, or is negative.
+    """
     match = _FORM.fullmatch(text) if len(text) <= LONGEST else None
     if match is None:
         raise ValueError(f"{text[:LONGEST]!r} is not a quantity")
@@ -28,7 +34,9 @@ def parse(text: str) -> Decimal:
 
 
 def read(value: object) -> Decimal:
-    """A quantity out of a cluster's object, where it may be a number or missing; 0 for what cannot be understood."""
+    """A quantity out of a cluster's object, where it may be a number or missing; 0 for what cannot
+    be understood.
+    """
     try:
         return parse(str(value))
     except ValueError:

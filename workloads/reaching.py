@@ -7,12 +7,18 @@ from workloads.specs import S3, Git, Nfs, Setup, Spec
 
 
 def problems(spec: Spec, *, is_local: bool) -> Sequence[tuple[str, str]]:
-    """The addresses that lead where they may not, as (field, text); `is_local` says that its cluster is the embedded one."""
+    """The addresses that lead where they may not, as (field, text); `is_local` says that its
+    cluster is the embedded one.
+    """
     there = reach.sources(is_local=is_local)
     found = [(f"setup.{field}", text) for field, text in _of(spec.setup, there)]
     if spec.has_master:
         known = {text for _, text in found}
-        found += [(f"master.{field}", text) for field, text in _of(spec.master_setup, there) if text not in known]
+        found += [
+            (f"master.{field}", text)
+            for field, text in _of(spec.master_setup, there)
+            if text not in known
+        ]
     return found
 
 

@@ -1,4 +1,6 @@
-"""A workload's statuses: their words and looks, which may follow which, and `derive`, which tells the status from the cluster's objects."""
+"""A workload's statuses: their words and looks, which may follow which, and `derive`, which tells
+the status from the cluster's objects.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -45,12 +47,20 @@ class Status(StrEnum):
 _LOOKS = {
     Status.CREATING: ("cyan", "circle-plus", "Its objects are being made in the cluster."),
     Status.PENDING: ("orange", "clock", "It is queued: not all of its pods have a node."),
-    Status.INITIALIZING: ("cyan", "loader", "All pods have a node; images are pulled and containers start."),
+    Status.INITIALIZING: (
+        "cyan",
+        "loader",
+        "All pods have a node; images are pulled and containers start.",
+    ),
     Status.RUNNING: ("green", "play", "Every pod is up."),
     Status.RESUMING: ("cyan", "rotate-cw", "It was run again, and its pods are being made."),
     Status.DEGRADED: ("yellow", "triangle-alert", "It ran, and some of its pods do not."),
     Status.STOPPING: ("grey", "circle-pause", "Its pods are being removed."),
-    Status.STOPPED: ("grey", "square", "It has no pods; its definition is kept and can be run again."),
+    Status.STOPPED: (
+        "grey",
+        "square",
+        "It has no pods; its definition is kept and can be run again.",
+    ),
     Status.DELETING: ("grey", "trash-2", "It is being removed."),
     Status.FAILED: ("red", "circle-x", "It failed and was not, or not any more, tried again."),
     Status.COMPLETED: ("blue", "circle-check", "It ended well."),
@@ -67,10 +77,17 @@ class Look:
     meaning: str
 
 
-GONE = Look("Deleted", "grey", "trash-2", "The cluster has let go of it; its logs and history are kept for a while.")
+GONE = Look(
+    "Deleted",
+    "grey",
+    "trash-2",
+    "The cluster has let go of it; its logs and history are kept for a while.",
+)
 
 STARTING = frozenset({Status.CREATING, Status.RESUMING})
-ACTIVE = frozenset({*STARTING, Status.PENDING, Status.INITIALIZING, Status.RUNNING, Status.DEGRADED})
+ACTIVE = frozenset(
+    {*STARTING, Status.PENDING, Status.INITIALIZING, Status.RUNNING, Status.DEGRADED}
+)
 """It has, or wants, resources: it can be stopped."""
 LEAVING = frozenset({Status.STOPPING, Status.DELETING})
 TERMINAL = frozenset({Status.FAILED, Status.COMPLETED})
@@ -83,8 +100,22 @@ BY_ITSELF = "Stopped: "
 _AFTER = {
     Status.CREATING: ACTIVE - STARTING | TERMINAL | LEAVING | {Status.STOPPED},
     Status.RESUMING: ACTIVE - STARTING | TERMINAL | LEAVING | {Status.STOPPED},
-    Status.PENDING: {Status.INITIALIZING, Status.RUNNING, Status.DEGRADED, *TERMINAL, *LEAVING, Status.STOPPED},
-    Status.INITIALIZING: {Status.PENDING, Status.RUNNING, Status.DEGRADED, *TERMINAL, *LEAVING, Status.STOPPED},
+    Status.PENDING: {
+        Status.INITIALIZING,
+        Status.RUNNING,
+        Status.DEGRADED,
+        *TERMINAL,
+        *LEAVING,
+        Status.STOPPED,
+    },
+    Status.INITIALIZING: {
+        Status.PENDING,
+        Status.RUNNING,
+        Status.DEGRADED,
+        *TERMINAL,
+        *LEAVING,
+        Status.STOPPED,
+    },
     Status.RUNNING: {Status.PENDING, Status.DEGRADED, *TERMINAL, *LEAVING, Status.STOPPED},
     Status.DEGRADED: {Status.PENDING, Status.RUNNING, *TERMINAL, *LEAVING, Status.STOPPED},
     Status.STOPPING: {Status.STOPPED, Status.DELETING, *TERMINAL},
@@ -93,14 +124,16 @@ _AFTER = {
     Status.COMPLETED: {Status.DELETING},
     Status.DELETING: set[Status](),
 }
-"""What may follow within one attempt. Back to PENDING is the way of a preempted attempt only; `derive` says nothing else."""
+"""What may follow within one attempt. Back to PENDING is the way of a preempted attempt only;
+`derive` says nothing else.
+"""
 
 
 def may_move(old: Status, new: Status, same_attempt: bool = True) -> bool:
     """Whether a workload may go from one status to another one.
 
-    Within an attempt nothing moves backwards, save that one whose pods lost their places is PENDING again, and an end is an end.
-    A new attempt begins at rest, with RESUMING or CREATING.
+    Within an attempt nothing moves backwards, save that one whose pods lost their places is PENDING
+    again, and an end is an end. A new attempt begins at rest, with RESUMING or CREATING.
     """
     if same_attempt:
         return new in _AFTER[old]
@@ -111,8 +144,9 @@ def may_move(old: Status, new: Status, same_attempt: bool = True) -> bool:
 class Derived:
     """What the cluster's objects say of an attempt.
 
-    `reason` is text for the person, from the cluster where it can be, hence hostile and bounded. `running` pods are ready; `requested`
-    are wanted now. `requeued` says that it had a place and lost it. `ended` tells how the pods ended, once the job has: "3 succeeded".
+    `reason` is text for the person, from the cluster where it can be, hence hostile and bounded.
+    `running` pods are ready; `requested` are wanted now. `requeued` says that it had a place and
+    lost it. `ended` tells how the pods ended, once the job has: "3 succeeded".
     """
 
     status: Status
@@ -123,12 +157,20 @@ class Derived:
     ended: str = ""
 
 
-def derive(job: Object | None, pods: Iterable[Object], pod_group: Object | None = None, *, before: Status = Status.CREATING) -> Derived:
-    """The status of an attempt from its job (PyTorchJob or any of its kin, or batch Job), the job's pods and its PodGroup.
+def derive(
+    job: Object | None,
+    pods: Iterable[Object],
+    pod_group: Object | None = None,
+    *,
+    before: Status = Status.CREATING,
+) -> Derived:
+    """The status of an attempt from its job (PyTorchJob or any of its kin, or batch Job), the job's
+    pods and its PodGroup.
 
-    `before` is the status so far, which decides what the same objects mean: a pod that is not ready is a start before the first
-    RUNNING and damage after it; a job that is not there is not yet made, gone as asked, or deleted behind our back. The answer's
-    status is `before`, or one that may follow it in the attempt.
+    `before` is the status so far, which decides what the same objects mean: a pod that is not ready
+    is a start before the first RUNNING and damage after it; a job that is not there is not yet
+    made, gone as asked, or deleted behind our back. The answer's status is `before`, or one that
+    may follow it in the attempt.
     """
     if before is Status.DELETING or (job is None and before in RESTING):
         return Derived(before)
@@ -137,7 +179,13 @@ def derive(job: Object | None, pods: Iterable[Object], pod_group: Object | None 
     views = [view(pod) for pod in own(job, pods)]
     counts = _Counts.of(job, views)
     if before in RESTING:
-        return Derived(before, "", counts.running, counts.requested, ended=_ended(job, counts.requested) if before in TERMINAL else "")
+        return Derived(
+            before,
+            "",
+            counts.running,
+            counts.requested,
+            ended=_ended(job, counts.requested) if before in TERMINAL else "",
+        )
     verdict = _verdict(job, views, before)
     if verdict is not None:
         status, reason = verdict
@@ -148,21 +196,33 @@ def derive(job: Object | None, pods: Iterable[Object], pod_group: Object | None 
 
 
 def requested_pods(job: Object) -> int:
-    """How many pods a job wants now: all of a training job; of a batch Job those that are still to succeed and may run at once."""
+    """How many pods a job wants now: all of a training job; of a batch Job those that are still to
+    succeed and may run at once.
+    """
     spec = part(job, "spec")
     if job.get("kind") == "Job":
         parallelism = number(spec.get("parallelism", 1))
-        completions = number(spec.get("completions", 1 if "parallelism" not in spec else parallelism))
+        completions = number(
+            spec.get("completions", 1 if "parallelism" not in spec else parallelism)
+        )
         return max(0, min(parallelism, completions - number(part(job, "status").get("succeeded"))))
     if job.get("kind") == "TrainJob":
         return number(part(spec, "trainer").get("numNodes", 1))
-    replicas = [value for name, value in spec.items() if name.endswith("ReplicaSpecs") and isinstance(value, dict)]
-    return sum(number(part(each).get("replicas", 1)) for kinds in replicas for each in kinds.values())
+    replicas = [
+        value
+        for name, value in spec.items()
+        if name.endswith("ReplicaSpecs") and isinstance(value, dict)
+    ]
+    return sum(
+        number(part(each).get("replicas", 1)) for kinds in replicas for each in kinds.values()
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """The pods of a job that matter now. `minimum` is how many are enough where the job is elastic, else `requested`."""
+    """The pods of a job that matter now. `minimum` is how many are enough where the job is elastic,
+    else `requested`.
+    """
 
     requested: int
     minimum: int
@@ -196,9 +256,16 @@ class _Counts:
 
     @property
     def is_over(self) -> bool:
-        """Whether what is not up is only being taken away beside a pod that succeeded: so a job looks just before it says that it has."""
+        """Whether what is not up is only being taken away beside a pod that succeeded: so a job
+        looks just before it says that it has.
+        """
         up = self.running + self.succeeded
-        return bool(self.succeeded) and not self.broken and not self.preempted and up + self.ending >= self.requested
+        return (
+            bool(self.succeeded)
+            and not self.broken
+            and not self.preempted
+            and up + self.ending >= self.requested
+        )
 
     @property
     def running(self) -> int:
@@ -213,14 +280,25 @@ def _without_job(pods: Sequence[Object], before: Status) -> Derived:
     if before in STARTING:
         return Derived(before)
     if before is Status.STOPPING:
-        return Derived(Status.STOPPING, "Its last pods are ending.") if pods else Derived(Status.STOPPED)
+        return (
+            Derived(Status.STOPPING, "Its last pods are ending.")
+            if pods
+            else Derived(Status.STOPPED)
+        )
     return Derived(Status.STOPPED, "Its job was deleted in the cluster, and not by Muster.")
 
 
 def _verdict(job: Object, views: Sequence[PodView], before: Status) -> tuple[Status, str] | None:
-    """What the job itself decides: its end, or that it is held. Everything else is the pods' to say."""
+    """What the job itself decides: its end, or that it is held. Everything else is the pods' to
+    say.
+    """
     if part(job, "metadata").get("deletionTimestamp"):
-        return Status.STOPPING, "" if before is Status.STOPPING else "Its job is being deleted in the cluster, and not by Muster."
+        return (
+            Status.STOPPING,
+            ""
+            if before is Status.STOPPING
+            else "Its job is being deleted in the cluster, and not by Muster.",
+        )
     if condition := holds(job, "Failed"):
         return Status.FAILED, str(condition.get("message") or condition.get("reason") or "")
     if holds(job, "Succeeded", "Complete"):
@@ -231,15 +309,23 @@ def _verdict(job: Object, views: Sequence[PodView], before: Status) -> tuple[Sta
 
 
 def _is_held(job: Object) -> bool:
-    """Whether the spec asks for suspension; the condition of a job that was just released lags behind."""
+    """Whether the spec asks for suspension; the condition of a job that was just released lags
+    behind.
+    """
     return bool(part(job, "spec").get("suspend") or part(job, "spec", "runPolicy").get("suspend"))
 
 
-def _from_pods(counts: _Counts, pod_group: Object | None, before: Status) -> tuple[Status, str, bool]:
+def _from_pods(
+    counts: _Counts, pod_group: Object | None, before: Status
+) -> tuple[Status, str, bool]:
     live, there = counts.live, len(counts.live) + counts.succeeded
     complete = there >= counts.requested and all(each.node for each in live)
     if _is_requeued(counts, pod_group, before):
-        return Status.PENDING, _why_pending(counts, pod_group) or "Its pods lost their places.", True
+        return (
+            Status.PENDING,
+            _why_pending(counts, pod_group) or "Its pods lost their places.",
+            True,
+        )
     up = counts.running + counts.succeeded
     if up >= counts.requested and (there or not counts.requested):
         return Status.RUNNING, "", False
@@ -248,7 +334,11 @@ def _from_pods(counts: _Counts, pod_group: Object | None, before: Status) -> tup
     if before in (Status.RUNNING, Status.DEGRADED):
         return Status.DEGRADED, _what_is_down(counts), False
     if counts.running and up >= counts.minimum and not complete:
-        return Status.DEGRADED, f"{up} of {counts.requested} pods are up; it runs with {counts.minimum} or more.", False
+        return (
+            Status.DEGRADED,
+            f"{up} of {counts.requested} pods are up; it runs with {counts.minimum} or more.",
+            False,
+        )
     if complete or before is Status.INITIALIZING:
         return Status.INITIALIZING, _what_is_down(counts), False
     if before is Status.RESUMING and there < counts.requested:
@@ -259,8 +349,14 @@ def _from_pods(counts: _Counts, pod_group: Object | None, before: Status) -> tup
 
 
 def _is_requeued(counts: _Counts, pod_group: Object | None, before: Status) -> bool:
-    """Whether an attempt that had its places has none, and the scheduler says that it waits: it was preempted, or its node went away."""
-    if before not in (Status.INITIALIZING, Status.RUNNING, Status.DEGRADED) or counts.placed or counts.succeeded >= counts.requested:
+    """Whether an attempt that had its places has none, and the scheduler says that it waits: it was
+    preempted, or its node went away.
+    """
+    if (
+        before not in (Status.INITIALIZING, Status.RUNNING, Status.DEGRADED)
+        or counts.placed
+        or counts.succeeded >= counts.requested
+    ):
         return False
     waits = any(each.unschedulable for each in counts.live)
     return waits or counts.preempted or bool(listed(pod_group, "status", "schedulingConditions"))
@@ -281,16 +377,27 @@ def _what_is_down(counts: _Counts) -> str:
     for each in counts.live:
         if each.ready:
             continue
-        told = next((wait for wait in each.waits if wait.reason not in ("ContainerCreating", "PodInitializing", "")), None)
+        told = next(
+            (
+                wait
+                for wait in each.waits
+                if wait.reason not in ("ContainerCreating", "PodInitializing", "")
+            ),
+            None,
+        )
         if told is not None:
             return f"{each.title}: {told.reason}{': ' if told.message else ''}{told.message}"
     up = counts.running + counts.succeeded
-    broken = f" {counts.broken[-1].title} failed: {counts.broken[-1].reason}." if counts.broken else ""
+    broken = (
+        f" {counts.broken[-1].title} failed: {counts.broken[-1].reason}." if counts.broken else ""
+    )
     return f"{up} of {counts.requested} pods are up.{broken}" if counts.requested else ""
 
 
 def _ended(job: Object, requested: int) -> str:
-    """How the pods ended, by the job's own count, which knows those cleaned away. What neither succeeded nor failed was stopped."""
+    """How the pods ended, by the job's own count, which knows those cleaned away. What neither
+    succeeded nor failed was stopped.
+    """
     status = part(job, "status")
     if job.get("kind") == "Job":
         tallies: Sequence[Object] = [status]
@@ -302,5 +409,9 @@ def _ended(job: Object, requested: int) -> str:
         return ""
     succeeded = sum(number(each.get("succeeded")) for each in tallies)
     failed = sum(number(each.get("failed")) for each in tallies)
-    parts = {"succeeded": succeeded, "failed": failed, "stopped": max(0, wanted - succeeded - failed)}
+    parts = {
+        "succeeded": succeeded,
+        "failed": failed,
+        "stopped": max(0, wanted - succeeded - failed),
+    }
     return ", ".join(f"{count} {word}" for word, count in parts.items() if count)

@@ -12,7 +12,11 @@ from workloads.views import wizard_templates as template_views
 
 # The table, the details and what can be done to a workload.
 table: list[URLPattern] = [
-    path("", RedirectView.as_view(pattern_name="workloads", http_method_names=["get", "head"]), name="home"),
+    path(
+        "",
+        RedirectView.as_view(pattern_name="workloads", http_method_names=["get", "head"]),
+        name="home",
+    ),
     path("workloads", table_views.table, name="workloads"),
     path("workloads/changes", table_views.changes, name="workloads-changes"),
     path("workloads/live", live.live, name="workloads-live"),
@@ -32,7 +36,11 @@ table: list[URLPattern] = [
 # The wizard.
 wizard: list[URLPattern] = [
     path("workloads/new", wizard_views.new, name="workload-new"),
-    path("workloads/new/<uuid:draft>/assets/<slug:kind>", wizard_assets.new_asset, name="wizard-asset"),
+    path(
+        "workloads/new/<uuid:draft>/assets/<slug:kind>",
+        wizard_assets.new_asset,
+        name="wizard-asset",
+    ),
     path("workloads/new/<uuid:draft>/template", template_views.save, name="wizard-template"),
     path("workloads/new/<uuid:draft>/templates", template_views.choices, name="wizard-templates"),
     path("templates/design", template_views.design, name="template-design"),
@@ -42,7 +50,9 @@ wizard: list[URLPattern] = [
 ]
 
 # What policies want.
-policies: list[URLPattern] = [path("policies/effective", policy_views.effective, name="policies-effective")]
+policies: list[URLPattern] = [
+    path("policies/effective", policy_views.effective, name="policies-effective")
+]
 
 # Logs.
 logs: list[URLPattern] = [

@@ -1,4 +1,6 @@
-"""Which GPUs that workloads hold are not used, as the Prometheus of their clusters tells. What it does not tell stays unknown."""
+"""Which GPUs that workloads hold are not used, as the Prometheus of their clusters tells. What it
+does not tell stays unknown.
+"""
 
 import logging
 import uuid
@@ -56,7 +58,8 @@ class Idle:
 def judged(pods: Iterable[HeldPod], use: Mapping[uuid.UUID, Use]) -> Idle:
     """What the figures of each cluster say of the pods that hold something. Pure.
 
-    A workload is known when each of its pods has a figure for each of its devices. A part of a device has none of its own.
+    A workload is known when each of its pods has a figure for each of its devices. A part of a
+    device has none of its own.
     """
     unknown: set[uuid.UUID] = set()
     is_used: dict[uuid.UUID, bool] = defaultdict(bool)
@@ -79,27 +82,41 @@ def judged(pods: Iterable[HeldPod], use: Mapping[uuid.UUID, Use]) -> Idle:
 
 
 def latest() -> datetime | None:
-    """The moment of the newest samples; None where there are none that still tell something of now. One query."""
+    """The moment of the newest samples; None where there are none that still tell something of now.
+    One query.
+    """
     at: datetime | None = Sample.objects.aggregate(at=Max("at"))["at"]
     fresh = timedelta(seconds=3 * settings.OPTIONS.sample_seconds + 60)
     return at if at is not None and timezone.now() - at <= fresh else None
 
 
 def measured(seconds: int) -> Idle:
-    """Ask every cluster that has a Prometheus for so many seconds until now, and judge all pods that hold something. Writes nothing."""
+    """Ask every cluster that has a Prometheus for so many seconds until now, and judge all pods
+    that hold something. Writes nothing.
+    """
     window = max(seconds, SHORTEST)
-    asked = Cluster.objects.in_use().exclude(prometheus_url="").values_list("pk", "name", "prometheus_url", "is_local")
+    asked = (
+        Cluster.objects.in_use()
+        .exclude(prometheus_url="")
+        .values_list("pk", "name", "prometheus_url", "is_local")
+    )
     found = list(asked)
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="prometheus") as threads:
         answers = threads.map(lambda row: _use(row[0], row[1], row[2], row[3], window), found)
-        use = {cluster[0]: told for cluster, told in zip(found, answers, strict=True) if told is not None}
+        use = {
+            cluster[0]: told
+            for cluster, told in zip(found, answers, strict=True)
+            if told is not None
+        }
     return judged(_held(), use)
 
 
 def recorded(idle: Idle, at: datetime, *, anew: bool = False) -> None:
-    """`idle_since` of each workload as it is known at this moment: any use, and not knowing, begins anew.
+    """`idle_since` of each workload as it is known at this moment: any use, and not knowing, begins
+    anew.
 
-    So does, with `anew`, everything: nobody has looked for so long that nothing is known of the time before.
+    So does, with `anew`, everything: nobody has looked for so long that nothing is known of the
+    time before.
     """
     unused = [key for key, is_idle in idle.workloads.items() if is_idle]
     for some in _chunks(unused):
@@ -108,7 +125,10 @@ def recorded(idle: Idle, at: datetime, *, anew: bool = False) -> None:
     marked = Workload.objects.filter(idle_since__isnull=False).values_list("pk", flat=True)
     for some in _chunks(sorted(set(marked) - set(unused))):
         Workload.objects.filter(pk__in=some).update(idle_since=None)
-    was_known, known = set(Workload.objects.filter(use_known=True).values_list("pk", flat=True)), set(idle.workloads)
+    was_known, known = (
+        set(Workload.objects.filter(use_known=True).values_list("pk", flat=True)),
+        set(idle.workloads),
+    )
     for keys, is_known in ((known - was_known, True), (was_known - known, False)):
         for some in _chunks(sorted(keys)):
             Workload.objects.filter(pk__in=some).update(use_known=is_known)
@@ -123,9 +143,18 @@ def _use(pk: uuid.UUID, name: str, url: str, is_local: bool, seconds: int) -> Us
 
 
 def _held() -> Iterator[HeldPod]:
-    running = Pod.objects.filter(phase="Running", vanished_at=None, gpus__gt=0, attempt=F("workload__attempt"))
+    running = Pod.objects.filter(
+        phase="Running", vanished_at=None, gpus__gt=0, attempt=F("workload__attempt")
+    )
     rows = running.filter(workload__status__in=_ACTIVE, workload__released_at=None).order_by()
-    columns = ("workload_id", "workload__project_id", "workload__cluster_id", "workload__project__namespace", "name", "gpus")
+    columns = (
+        "workload_id",
+        "workload__project_id",
+        "workload__cluster_id",
+        "workload__project__namespace",
+        "name",
+        "gpus",
+    )
     for row in rows.values_list(*columns).iterator(chunk_size=2000):
         yield HeldPod(*row)
 

@@ -1,4 +1,6 @@
-"""`/api/v1/clusters`: a bare array for everybody; adding, trying, changing and removing for administrators, as on the pages."""
+"""`/api/v1/clusters`: a bare array for everybody; adding, trying, changing and removing for
+administrators, as on the pages.
+"""
 
 import uuid
 from typing import Any
@@ -28,8 +30,12 @@ _TEXTS = ("name", "kubeconfig", "server", "token", "ca", "prometheusUrl")
 class ClustersView(ApiView):
     @extend_schema(
         operation_id="list_clusters",
-        description="The clusters of the projects that you may see; an administrator of Muster sees all. The answer is an array.",
-        responses={200: schemas.answer({"type": "array", "items": schemas.CLUSTER})} | schemas.errors(401),
+        description=(
+            "The clusters of the projects that you may see; an administrator of Muster sees all. "
+            "The answer is an array."
+        ),
+        responses={200: schemas.answer({"type": "array", "items": schemas.CLUSTER})}
+        | schemas.errors(401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
@@ -38,7 +44,10 @@ class ClustersView(ApiView):
 
     @extend_schema(
         operation_id="create_cluster",
-        description="Add a cluster, by a kubeconfig, by its address and a token, or the one that Muster runs in. For administrators.",
+        description=(
+            "Add a cluster, by a kubeconfig, by its address and a token, or the one that Muster "
+            "runs in. For administrators."
+        ),
         request=schemas.content(describing.CONNECTION),
         responses={201: schemas.answer(schemas.CLUSTER)} | schemas.errors(400, 401, 403, 409),
         tags=["organisation"],
@@ -54,7 +63,9 @@ class ClustersView(ApiView):
 class ConnectionTestView(ApiView):
     @extend_schema(
         operation_id="test_connection",
-        description="Try a connection and keep nothing. It takes a few seconds. For administrators.",
+        description=(
+            "Try a connection and keep nothing. It takes a few seconds. For administrators."
+        ),
         request=schemas.content(describing.CONNECTION),
         responses={200: schemas.answer(describing.TRIAL)} | schemas.errors(400, 401, 403),
         tags=["organisation"],
@@ -69,7 +80,9 @@ class ConnectionTestView(ApiView):
 class ClusterView(ApiView):
     @extend_schema(
         operation_id="get_cluster",
-        description="One cluster, with what it can do: its prerequisites and what its credentials may not.",
+        description=(
+            "One cluster, with what it can do: its prerequisites and what its credentials may not."
+        ),
         responses={200: schemas.answer(describing.DETAILS)} | schemas.errors(401, 404),
         tags=["organisation"],
     )
@@ -80,8 +93,12 @@ class ClusterView(ApiView):
         return Response(
             shown(found)
             | {
-                "prerequisites": [_prerequisite(each) for each in prerequisites(found.can, found.found, gpus)],
-                "missingPermissions": [{"verb": need.verb, "resource": need.kind} for need in review.refused],
+                "prerequisites": [
+                    _prerequisite(each) for each in prerequisites(found.can, found.found, gpus)
+                ],
+                "missingPermissions": [
+                    {"verb": need.verb, "resource": need.kind} for need in review.refused
+                ],
                 "probedAt": _moment(found.probed_at),
                 "permissionsCheckedAt": _moment(found.permissions_at),
             }
@@ -89,7 +106,10 @@ class ClusterView(ApiView):
 
     @extend_schema(
         operation_id="change_cluster",
-        description="Another name, other credentials, or whether it is used at all (enabled). What is not given stays. For administrators.",
+        description=(
+            "Another name, other credentials, or whether it is used at all (enabled). What is not "
+            "given stays. For administrators."
+        ),
         request=schemas.content(describing.CHANGE),
         responses={200: schemas.answer(schemas.CLUSTER)} | schemas.errors(400, 401, 403, 404, 409),
         tags=["organisation"],
@@ -117,9 +137,14 @@ class ClusterView(ApiView):
 
     @extend_schema(
         operation_id="remove_cluster",
-        description="Forget a cluster and its credentials; nothing is asked of it. Refused while projects are on it, unless forced: then "
-        "they are deleted here, its workloads are listed under Deleted, and what runs in the cluster goes on. For administrators.",
-        parameters=[schemas.parameter("force", schemas.FLAG, "Whether to remove it with what is on it.")],
+        description=(
+            "Forget a cluster and its credentials; nothing is asked of it. Refused while projects "
+            "are on it, unless forced: then they are deleted here, its workloads are listed under "
+            "Deleted, and what runs in the cluster goes on. For administrators."
+        ),
+        parameters=[
+            schemas.parameter("force", schemas.FLAG, "Whether to remove it with what is on it.")
+        ],
         responses={200: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404, 409),
         tags=["organisation"],
     )
@@ -127,13 +152,21 @@ class ClusterView(ApiView):
         access.require(self.user, Verb.DELETE, Entity.CLUSTERS, of_cluster(pk))
         found = _reach(pk)
         actions.remove(found, self.user, force=Asked(request).flag("force") is True)
-        return Response({"code": 200, "message": f"Cluster {found.name} is removed, and its credentials with it."})
+        return Response(
+            {
+                "code": 200,
+                "message": f"Cluster {found.name} is removed, and its credentials with it.",
+            }
+        )
 
 
 class ClusterTestView(ApiView):
     @extend_schema(
         operation_id="test_cluster",
-        description="Try a cluster's connection with its stored credentials. It takes a few seconds. For administrators.",
+        description=(
+            "Try a cluster's connection with its stored credentials. It takes a few seconds. For "
+            "administrators."
+        ),
         request=None,
         responses={200: schemas.answer(describing.TRIAL)} | schemas.errors(401, 403, 404),
         tags=["organisation"],
@@ -171,7 +204,11 @@ def _reach(pk: uuid.UUID, among: Any = None) -> Cluster:
 def _typed(data: Any) -> dict[str, str]:
     """A body as the form has it. Raises Invalid for what is no text where one is wanted."""
     body = data if isinstance(data, dict) else {}
-    wrong = [(name, f"{name} must be a text.") for name in _TEXTS if name in body and not isinstance(body[name], str)]
+    wrong = [
+        (name, f"{name} must be a text.")
+        for name in _TEXTS
+        if name in body and not isinstance(body[name], str)
+    ]
     if wrong:
         raise Invalid(wrong)
     given = {name: body[name] for name in _TEXTS if name in body}
@@ -192,9 +229,18 @@ def _valid(form: ClusterForm) -> ClusterForm:
         return form
     problems = [(name, " ".join(map(str, errors))) for name, errors in form.errors.items()]
     if "way" in form.errors and form.data.get("way") is None:
-        problems = [*((name, text) for name, text in problems if name != "way"), ("kubeconfig", describing.ONE_WAY)]
+        problems = [
+            *((name, text) for name, text in problems if name != "way"),
+            ("kubeconfig", describing.ONE_WAY),
+        ]
     elif "way" in form.errors:
-        problems = [("inCluster" if name == "way" else name, describing.NOT_INSIDE if name == "way" else text) for name, text in problems]
+        problems = [
+            (
+                "inCluster" if name == "way" else name,
+                describing.NOT_INSIDE if name == "way" else text,
+            )
+            for name, text in problems
+        ]
     raise Invalid(problems)
 
 
@@ -206,13 +252,21 @@ def _told(trial: Trial) -> dict[str, Any]:
         "platform": trial.platform,
         "nodes": trial.nodes,
         "prerequisites": [_prerequisite(each) for each in trial.prerequisites],
-        "missingPermissions": [{"verb": need.verb, "resource": need.kind} for need in trial.review.refused],
+        "missingPermissions": [
+            {"verb": need.verb, "resource": need.kind} for need in trial.review.refused
+        ],
         "permissionsSkipped": trial.review.trouble,
     }
 
 
 def _prerequisite(each: Any) -> dict[str, Any]:
-    return {"title": each.title, "state": each.mark.value, "message": each.text, "install": each.command, "isRequired": each.is_required}
+    return {
+        "title": each.title,
+        "state": each.mark.value,
+        "message": each.text,
+        "install": each.command,
+        "isRequired": each.is_required,
+    }
 
 
 def _moment(moment: Any) -> str | None:

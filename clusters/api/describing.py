@@ -3,7 +3,10 @@
 from projects.api.schemas import FLAG, ID, MOMENT, NUMBER, TEXT, WHOLE, array, obj, said, words
 
 ONE_WAY = "Give one way to reach it: kubeconfig, server and token (and ca), or inCluster: true."
-NOT_INSIDE = "Muster does not run in a cluster, or without a service account. Give a kubeconfig, or server and token."
+NOT_INSIDE = (
+    "Muster does not run in a cluster, or without a service account. Give a kubeconfig, or server "
+    "and token."
+)
 
 _WAYS = {
     "kubeconfig": said(TEXT, "The text of a kubeconfig with its data inline."),
@@ -16,7 +19,9 @@ CONNECTION = obj(["name"], name=TEXT, **_WAYS)
 CHANGE = obj(
     name=TEXT,
     enabled=FLAG,
-    prometheusUrl=said(TEXT, "The Prometheus that has the figures of DCGM's exporter; empty asks none."),
+    prometheusUrl=said(
+        TEXT, "The Prometheus that has the figures of DCGM's exporter; empty asks none."
+    ),
     **_WAYS,
 )
 PREREQUISITE = obj(
@@ -27,7 +32,9 @@ PREREQUISITE = obj(
     install=said(TEXT, "The command that brings it."),
     isRequired=FLAG,
 )
-RIGHT = obj(["verb", "resource"], verb=TEXT, resource=said(TEXT, "As RBAC spells it: pods/log, jobs.batch."))
+RIGHT = obj(
+    ["verb", "resource"], verb=TEXT, resource=said(TEXT, "As RBAC spells it: pods/log, jobs.batch.")
+)
 TRIAL = obj(
     ["connected"],
     connected=FLAG,
@@ -62,7 +69,12 @@ NODE = obj(
     roles=array(TEXT),
     nodePool=TEXT,
     gpuInfo=obj(
-        gpuType=TEXT, gpuCount=said(NUMBER, "Devices that it offers."), gpuMemoryMib=WHOLE, allocated=NUMBER, free=NUMBER, unhealthy=NUMBER
+        gpuType=TEXT,
+        gpuCount=said(NUMBER, "Devices that it offers."),
+        gpuMemoryMib=WHOLE,
+        allocated=NUMBER,
+        free=NUMBER,
+        unhealthy=NUMBER,
     ),
     cpu=obj(total=NUMBER, allocated=NUMBER),
     memoryBytes=obj(total=WHOLE, allocated=WHOLE),

@@ -1,4 +1,6 @@
-"""`/api/v1/node-pools`: the node pools of the clusters that one sees; making, changing and deleting them, as on the pages."""
+"""`/api/v1/node-pools`: the node pools of the clusters that one sees; making, changing and deleting
+them, as on the pages.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,8 +34,14 @@ PLACES = {"cluster": "clusterId", "label_key": "labelKey", "label_value": "label
 KNOWN = ("name", "clusterId", "description", "labelKey", "labelValue", "version")
 _KNOWN = (*KNOWN, "nodes", "gpus", "clusterName", "tenantId", "isDefault")
 _FIXED: Mapping[str, quotas.Fixed] = {
-    "overProvisioningRatio": ((1,), "Muster gives a device to as many as it has room for. Leave it out."),
-    "placementStrategy": (({}, {"gpu": "bin-pack", "cpu": "bin-pack"}), "the scheduler's own settings say how it places. Leave it out."),
+    "overProvisioningRatio": (
+        (1,),
+        "Muster gives a device to as many as it has room for. Leave it out.",
+    ),
+    "placementStrategy": (
+        ({}, {"gpu": "bin-pack", "cpu": "bin-pack"}),
+        "the scheduler's own settings say how it places. Leave it out.",
+    ),
 }
 ASKED = obj(
     ["name", "clusterId", "labelKey", "labelValue"],
@@ -69,15 +77,27 @@ class NodePoolsView(ApiView):
         operation_id="list_node_pools",
         description="The node pools of the clusters that you may see.",
         parameters=schemas.list_parameters(FIELDS),
-        responses={200: schemas.answer(schemas.items("nodepools", POOL))} | schemas.errors(400, 401),
+        responses={200: schemas.answer(schemas.items("nodepools", POOL))}
+        | schemas.errors(400, 401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
         asked = Asked(request)
         visible = NodePool.objects.visible_to(self.user)
-        rows = filtering.matching(visible.select_related("cluster").defer("cluster__kubeconfig"), asked, FIELDS)
+        rows = filtering.matching(
+            visible.select_related("cluster").defer("cluster__kubeconfig"), asked, FIELDS
+        )
         counted = Counted(visible)
-        return Response(filtering.paged(rows, asked, FIELDS, ("name", "pk"), name="nodepools", shown=lambda each: shown(each, counted)))
+        return Response(
+            filtering.paged(
+                rows,
+                asked,
+                FIELDS,
+                ("name", "pk"),
+                name="nodepools",
+                shown=lambda each: shown(each, counted),
+            )
+        )
 
     @extend_schema(
         operation_id="create_node_pool",
@@ -96,13 +116,21 @@ class NodePoolsView(ApiView):
 class NodePoolsCountView(ApiView):
     @extend_schema(
         operation_id="count_node_pools",
-        description="How many node pools you may see, of what the list's filterBy and search ask for.",
+        description=(
+            "How many node pools you may see, of what the list's filterBy and search ask for."
+        ),
         parameters=schemas.filters(FIELDS),
         responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
-        return Response({"count": filtering.matching(NodePool.objects.visible_to(self.user), Asked(request), FIELDS).count()})
+        return Response(
+            {
+                "count": filtering.matching(
+                    NodePool.objects.visible_to(self.user), Asked(request), FIELDS
+                ).count()
+            }
+        )
 
 
 class NodePoolView(ApiView):
@@ -117,7 +145,10 @@ class NodePoolView(ApiView):
 
     @extend_schema(
         operation_id="change_node_pool",
-        description="Another description or label; what is not given stays. What is placed already stays where it is.",
+        description=(
+            "Another description or label; what is not given stays. What is placed already stays "
+            "where it is."
+        ),
         request=schemas.content(CHANGED),
         responses={200: schemas.answer(POOL)} | schemas.errors(400, 401, 403, 404, 409),
         tags=["organisation"],
@@ -127,7 +158,10 @@ class NodePoolView(ApiView):
 
     @extend_schema(
         operation_id="replace_node_pool",
-        description="Another label and description; a description that is not given is empty. Name and cluster stay.",
+        description=(
+            "Another label and description; a description that is not given is empty. Name and "
+            "cluster stay."
+        ),
         request=schemas.content(CHANGED),
         responses={200: schemas.answer(POOL)} | schemas.errors(400, 401, 403, 404, 409),
         tags=["organisation"],
@@ -143,7 +177,17 @@ class NodePoolView(ApiView):
         for name, now in (("name", found.name), ("cluster", str(found.cluster_id))):
             if typed.get(name, now) != now:
                 place = PLACES.get(name, name)
-                raise Invalid([(place, f"{place} stays: workloads and projects name the pool. Make another one.")])
+                raise Invalid(
+                    [
+                        (
+                            place,
+                            (
+                                f"{place} stays: workloads and projects name the pool. Make "
+                                "another one."
+                            ),
+                        )
+                    ]
+                )
         kept = NodePoolForm.values(found) | ({"description": ""} if whole else {})
         form = NodePoolForm(kept | typed, row=found)
         quotas.valid(form, PLACES)
@@ -152,7 +196,10 @@ class NodePoolView(ApiView):
 
     @extend_schema(
         operation_id="delete_node_pool",
-        description="Delete a node pool that no project allows and no workload asks for. Its nodes stay as they are.",
+        description=(
+            "Delete a node pool that no project allows and no workload asks for. Its nodes stay as "
+            "they are."
+        ),
         responses={200: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404, 409),
         tags=["organisation"],
     )
@@ -192,11 +239,21 @@ def _typed(data: Any) -> dict[str, str]:
     """What a body says as it would be typed. Raises Invalid."""
     body = quotas.mapping(data, _KNOWN, _FIXED)
     places = {place: name for name, place in PLACES.items()}
-    return {places.get(name, name): quotas.text(body, name) for name in KNOWN if name != "version" and body.get(name) is not None}
+    return {
+        places.get(name, name): quotas.text(body, name)
+        for name in KNOWN
+        if name != "version" and body.get(name) is not None
+    }
 
 
 def _found(user: User, pk: int) -> NodePool:
-    found: NodePool | None = NodePool.objects.visible_to(user).select_related("cluster").defer("cluster__kubeconfig").filter(pk=pk).first()
+    found: NodePool | None = (
+        NodePool.objects.visible_to(user)
+        .select_related("cluster")
+        .defer("cluster__kubeconfig")
+        .filter(pk=pk)
+        .first()
+    )
     if found is None:
         raise Http404("There is no such node pool among those that you may see.")
     return found

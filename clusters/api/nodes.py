@@ -29,21 +29,38 @@ class NodesView(ApiView):
         operation_id="list_nodes",
         description="The nodes of the clusters that you may see, as last seen.",
         parameters=schemas.list_parameters(FIELDS),
-        responses={200: schemas.answer(schemas.items("nodes", describing.NODE))} | schemas.errors(400, 401),
+        responses={200: schemas.answer(schemas.items("nodes", describing.NODE))}
+        | schemas.errors(400, 401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
         asked = Asked(request)
-        nodes = Node.objects.filter(cluster__in=Cluster.objects.visible_to(self.user)).select_related("cluster")
-        nodes = nodes.defer("cluster__kubeconfig", "cluster__permissions", "cluster__capabilities", "conditions")
+        nodes = Node.objects.filter(
+            cluster__in=Cluster.objects.visible_to(self.user)
+        ).select_related("cluster")
+        nodes = nodes.defer(
+            "cluster__kubeconfig", "cluster__permissions", "cluster__capabilities", "conditions"
+        )
         nodes = filtering.matching(nodes, asked, FIELDS)
-        found, following = asked.page(filtering.ordered(nodes, asked, FIELDS, ("cluster__name", "name", "pk")))
+        found, following = asked.page(
+            filtering.ordered(nodes, asked, FIELDS, ("cluster__name", "name", "pk"))
+        )
         by_cluster: dict[UUID, list[Node]] = defaultdict(list)
         for node in found:
             by_cluster[node.cluster_id].append(node)
         pools = {cluster_id: pool_names(cluster_id) for cluster_id in by_cluster}
-        rows = {row.node.pk: row for cluster_id, some in by_cluster.items() for row in node_rows(some, cluster_id)}
-        return Response(listed("nodes", [_shown(rows[node.pk], pools[node.cluster_id](node)) for node in found], following))
+        rows = {
+            row.node.pk: row
+            for cluster_id, some in by_cluster.items()
+            for row in node_rows(some, cluster_id)
+        }
+        return Response(
+            listed(
+                "nodes",
+                [_shown(rows[node.pk], pools[node.cluster_id](node)) for node in found],
+                following,
+            )
+        )
 
 
 class NodesCountView(ApiView):
@@ -61,7 +78,13 @@ class NodesCountView(ApiView):
 
 def _shown(row: NodeRow, pools: Sequence[str]) -> dict[str, Any]:
     node = row.node
-    status = "NotReady" if not node.is_ready else "Ready" if node.is_schedulable else "SchedulingDisabled"
+    status = (
+        "NotReady"
+        if not node.is_ready
+        else "Ready"
+        if node.is_schedulable
+        else "SchedulingDisabled"
+    )
     return {
         "name": node.name,
         "clusterUuid": str(node.cluster_id),

@@ -1,4 +1,6 @@
-"""`/api/v1/org-unit/projects`: making, changing and deleting projects, as on the pages; what they are in the cluster follows."""
+"""`/api/v1/org-unit/projects`: making, changing and deleting projects, as on the pages; what they
+are in the cluster follows.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +33,14 @@ PLACES = quotas.PLACES | {
     "node_pools": "nodePools",
     "default_preemptibility": "defaultPreemptibility",
 }
-KNOWN = quotas.OF_BOTH | {"departmentId", "parentId", "departmentName", "clusterId", "requestedNamespace", "namespace"}
+KNOWN = quotas.OF_BOTH | {
+    "departmentId",
+    "parentId",
+    "departmentName",
+    "clusterId",
+    "requestedNamespace",
+    "namespace",
+}
 KNOWN |= {"nodePools", "defaultNodePools", "defaultPreemptibility"}
 ASKED = obj(
     ["name", "clusterId"],
@@ -43,7 +52,9 @@ ASKED = obj(
     requestedNamespace=said(TEXT, "One that is there and is to be adopted."),
     resources=quotas.RESOURCES,
     schedulingRules=quotas.SCHEDULING_RULES,
-    nodePools=said(array(TEXT), "Or defaultNodePools. None, and default alone, is all of the cluster's."),
+    nodePools=said(
+        array(TEXT), "Or defaultNodePools. None, and default alone, is all of the cluster's."
+    ),
     defaultNodePools=array(TEXT),
     defaultPreemptibility=words("preemptible", "non-preemptible"),
     version=quotas.VERSION,
@@ -51,14 +62,23 @@ ASKED = obj(
 CHANGED = ASKED | {"required": []}
 FIXED: Mapping[str, quotas.Fixed] = {
     "nodeTypes": quotas.NO_NODE_TYPES,
-    "enforceRunaiScheduler": ((True,), "a project's pods always go to the scheduler that its cluster has for quotas. Leave it out."),
+    "enforceRunaiScheduler": (
+        (True,),
+        (
+            "a project's pods always go to the scheduler that its cluster has for quotas. Leave "
+            "it out."
+        ),
+    ),
 }
 
 
 class ProjectsView(projects.ProjectsView):
     @extend_schema(
         operation_id="create_project",
-        description="A new project. Without resources it has a quota of no GPUs and runs on what others leave idle.",
+        description=(
+            "A new project. Without resources it has a quota of no GPUs and runs on what others "
+            "leave idle."
+        ),
         request=schemas.content(ASKED),
         responses={201: schemas.answer(schemas.PROJECT)} | schemas.errors(400, 401, 403, 409),
         tags=["organisation"],
@@ -66,7 +86,11 @@ class ProjectsView(projects.ProjectsView):
     def post(self, request: Request) -> Response:
         access.anywhere(self.user, Verb.CREATE, Entity.PROJECTS)
         body = quotas.mapping(request.data, KNOWN, FIXED)
-        given = {"gpu_quota": "0", "cluster": quotas.text(body, "clusterId"), "namespace": quotas.text(body, "requestedNamespace")}
+        given = {
+            "gpu_quota": "0",
+            "cluster": quotas.text(body, "clusterId"),
+            "namespace": quotas.text(body, "requestedNamespace"),
+        }
         form = ProjectForm(given | _typed(self.user, body, given["cluster"]), user=self.user)
         quotas.valid(form, PLACES)
         return Response(shown(_found(self.user, making.saved(form).pk)), status=201)
@@ -84,8 +108,10 @@ class ProjectView(ApiView):
 
     @extend_schema(
         operation_id="replace_project",
-        description="The project as the body says; what is not given is empty. Name, cluster and namespace stay, and so does a department "
-        "that is not given.",
+        description=(
+            "The project as the body says; what is not given is empty. Name, cluster and "
+            "namespace stay, and so does a department that is not given."
+        ),
         request=schemas.content(CHANGED),
         responses={200: schemas.answer(schemas.PROJECT)} | schemas.errors(400, 401, 403, 404, 409),
         tags=["organisation"],
@@ -107,8 +133,15 @@ class ProjectView(ApiView):
         found = changeable(self.user, pk)
         body = quotas.mapping(request.data, KNOWN, FIXED)
         _stays(found, body)
-        kept: dict[str, Any] = {"department": found.department.name, "gpu_quota": "0"} if whole else _kept(found)
-        return changed(self.user, found, kept | _typed(self.user, body, str(found.cluster_id), found), quotas.version(body))
+        kept: dict[str, Any] = (
+            {"department": found.department.name, "gpu_quota": "0"} if whole else _kept(found)
+        )
+        return changed(
+            self.user,
+            found,
+            kept | _typed(self.user, body, str(found.cluster_id), found),
+            quotas.version(body),
+        )
 
     @extend_schema(
         operation_id="delete_project",
@@ -120,7 +153,15 @@ class ProjectView(ApiView):
         found = _found(self.user, pk)
         leaving.leave(found, self.user)
         leave.soon(found.pk, making.LOOKS)
-        return Response({"code": 202, "message": f"Project {found.name} is deleted; it is being removed from its cluster."}, status=202)
+        return Response(
+            {
+                "code": 202,
+                "message": (
+                    f"Project {found.name} is deleted; it is being removed from its cluster."
+                ),
+            },
+            status=202,
+        )
 
 
 class ProjectResourcesView(ApiView):
@@ -137,14 +178,19 @@ class ProjectResourcesView(ApiView):
 
     @extend_schema(
         operation_id="replace_project_resources",
-        description="Another quota: what is not given of it is without limit, GPUs are none. The rest stays.",
+        description=(
+            "Another quota: what is not given of it is without limit, GPUs are none. The rest "
+            "stays."
+        ),
         request=schemas.content(quotas.CHANGED_RESOURCES),
         responses={200: schemas.answer(schemas.PROJECT)} | schemas.errors(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def put(self, request: Request, pk: int) -> Response:
         found = changeable(self.user, pk)
-        return self._changed(request, found, quotas.without_quota(_kept(found)) | {"gpu_quota": "0"})
+        return self._changed(
+            request, found, quotas.without_quota(_kept(found)) | {"gpu_quota": "0"}
+        )
 
     def _changed(self, request: Request, found: Project, kept: Mapping[str, Any]) -> Response:
         body = quotas.resources_only(request.data)
@@ -158,7 +204,9 @@ def changeable(user: User, pk: int) -> Project:
     return found
 
 
-def changed(user: User, project: Project, given: Mapping[str, Any], version: int | None) -> Response:
+def changed(
+    user: User, project: Project, given: Mapping[str, Any], version: int | None
+) -> Response:
     """The answer with the project as it is then. Raises Invalid, Clash and ChangedMeanwhile."""
     form = QuotaForm(given, user=user, row=project)
     quotas.valid(form, PLACES)
@@ -173,13 +221,30 @@ def _kept(project: Project) -> dict[str, Any]:
 
 def _stays(project: Project, body: Mapping[str, Any]) -> None:
     """Raises Invalid for what cannot be changed of a project."""
-    now = {"name": project.name, "clusterId": str(project.cluster_id), "namespace": project.namespace}
+    now = {
+        "name": project.name,
+        "clusterId": str(project.cluster_id),
+        "namespace": project.namespace,
+    }
     now["requestedNamespace"] = project.namespace
     if wrong := [name for name, value in now.items() if body.get(name) not in (None, value)]:
-        raise Invalid([(name, f"{name} stays: objects in the cluster are named after it. Make another project.") for name in wrong])
+        raise Invalid(
+            [
+                (
+                    name,
+                    (
+                        f"{name} stays: objects in the cluster are named after it. Make another "
+                        "project."
+                    ),
+                )
+                for name in wrong
+            ]
+        )
 
 
-def _typed(user: User, body: Mapping[str, Any], cluster: str, row: Project | None = None) -> dict[str, Any]:
+def _typed(
+    user: User, body: Mapping[str, Any], cluster: str, row: Project | None = None
+) -> dict[str, Any]:
     """What a body says, and nothing else, as it would be typed. Raises Invalid."""
     found = quotas.typed(body)
     for name in ("departmentId", "parentId"):
@@ -188,7 +253,11 @@ def _typed(user: User, body: Mapping[str, Any], cluster: str, row: Project | Non
     for name in ("defaultNodePools", "nodePools"):
         if body.get(name) is not None:
             # What clients send that know of no pools asks for nothing, as in a workload.
-            found["node_pools"] = [] if body[name] == ["default"] else _pools(body[name], name, _cluster(user, cluster, row))
+            found["node_pools"] = (
+                []
+                if body[name] == ["default"]
+                else _pools(body[name], name, _cluster(user, cluster, row))
+            )
     if body.get("defaultPreemptibility") is not None:
         found["default_preemptibility"] = quotas.text(body, "defaultPreemptibility")
     return found
@@ -198,7 +267,9 @@ def _department(user: User, text: str, field: str, row: Project | None) -> str:
     key = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
     name = departments_for(user, row).filter(pk=key).values_list("name", flat=True).first()
     if name is None:
-        raise Invalid([(field, f"There is no department {text[:40]} in which you may make projects.")])
+        raise Invalid(
+            [(field, f"There is no department {text[:40]} in which you may make projects.")]
+        )
     return str(name)
 
 
@@ -211,7 +282,9 @@ def _cluster(user: User, text: str, row: Project | None) -> UUID:
     except ValueError:
         found = None
     if found is None:
-        raise Invalid([("clusterId", f"There is no cluster {text[:40]} on which you may make projects.")])
+        raise Invalid(
+            [("clusterId", f"There is no cluster {text[:40]} on which you may make projects.")]
+        )
     return found
 
 
@@ -226,7 +299,11 @@ def _pools(given: Any, field: str, cluster: UUID) -> list[str]:
 
 
 def _found(user: User, pk: int) -> Project:
-    rows = Project.objects.visible_to(user).select_related("department", "cluster").defer("cluster__kubeconfig")
+    rows = (
+        Project.objects.visible_to(user)
+        .select_related("department", "cluster")
+        .defer("cluster__kubeconfig")
+    )
     found: Project | None = rows.prefetch_related("node_pools").filter(pk=pk).first()
     if found is None:
         raise Http404("There is no such project among those that you may see.")

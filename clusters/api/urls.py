@@ -14,7 +14,11 @@ urlpatterns = [
     path("clusters/<uuid:pk>/test", ClusterTestView.as_view(), name="api-cluster-test"),
     path("org-unit/projects", ProjectsView.as_view(), name="api-projects"),
     path("org-unit/projects/<int:pk>", ProjectView.as_view(), name="api-project"),
-    path("org-unit/projects/<int:pk>/resources", ProjectResourcesView.as_view(), name="api-project-resources"),
+    path(
+        "org-unit/projects/<int:pk>/resources",
+        ProjectResourcesView.as_view(),
+        name="api-project-resources",
+    ),
     path("node-pools", NodePoolsView.as_view(), name="api-node-pools"),
     path("node-pools/count", NodePoolsCountView.as_view(), name="api-node-pools-count"),
     path("node-pools/<int:pk>", NodePoolView.as_view(), name="api-node-pool"),

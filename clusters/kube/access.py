@@ -1,4 +1,6 @@
-"""How a cluster is reached and how we prove who we are: inline data only, no file of this machine and no program is ever named by it."""
+"""How a cluster is reached and how we prove who we are: inline data only, no file of this machine
+and no program is ever named by it.
+"""
 
 import base64
 import binascii
@@ -20,7 +22,10 @@ MAX_SERVER = 255
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _SERVER_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*")
-_PASTE = "Paste a kubeconfig with the data inside, such as `kubectl config view --raw --minify --flatten` prints."
+_PASTE = (
+    "Paste a kubeconfig with the data inside, such as `kubectl config view --raw --minify "
+    "--flatten` prints."
+)
 _SERVICE_ACCOUNT = "Use the token of a service account instead."
 
 _REFUSED_USER = {
@@ -32,20 +37,27 @@ _REFUSED_USER = {
     "as": ("acts as somebody else", "Use the credentials of the user that Muster shall be."),
     "as-uid": ("acts as somebody else", "Use the credentials of the user that Muster shall be."),
     "as-groups": ("acts as somebody else", "Use the credentials of the user that Muster shall be."),
-    "as-user-extra": ("acts as somebody else", "Use the credentials of the user that Muster shall be."),
+    "as-user-extra": (
+        "acts as somebody else",
+        "Use the credentials of the user that Muster shall be.",
+    ),
 }
 
 
 class BadKubeconfig(ValueError):
-    """A kubeconfig, or what was given in its stead, that cannot be used. The text says what, why and what to do, and holds no secret."""
+    """A kubeconfig, or what was given in its stead, that cannot be used. The text says what, why
+    and what to do, and holds no secret.
+    """
 
 
 @dataclass(frozen=True)
 class Access:
-    """One cluster and one user of it. `ca`, `certificate` and `key` are PEM texts; `ca` None means what this machine trusts.
+    """One cluster and one user of it. `ca`, `certificate` and `key` are PEM texts; `ca` None means
+    what this machine trusts.
 
-    `server_name` is the name that the server's certificate must carry when it is not the one of the address.
-    Raises BadKubeconfig for an address or credentials that cannot work. Its repr shows no secret.
+    `server_name` is the name that the server's certificate must carry when it is not the one of the
+    address. Raises BadKubeconfig for an address or credentials that cannot work. Its repr shows no
+    secret.
     """
 
     server: str
@@ -59,11 +71,16 @@ class Access:
     def __post_init__(self) -> None:
         _check_server(self.server)
         if self.server_name is not None and not _is_server_name(self.server_name):
-            raise BadKubeconfig("`tls-server-name` is no name that a server's certificate can carry.")
+            raise BadKubeconfig(
+                "`tls-server-name` is no name that a server's certificate can carry."
+            )
         if self.token is not None:
             check_token(self.token)
         if (self.certificate is None) != (self.key is None):
-            raise BadKubeconfig("There is a client certificate without its key, or a key without its certificate. Give both.")
+            raise BadKubeconfig(
+                "There is a client certificate without its key, or a key without its "
+                "certificate. Give both."
+            )
         self.tls()
 
     @property
@@ -72,11 +89,16 @@ class Access:
         return is_loopback(host_of(self.server))
 
     def tls(self) -> ssl.SSLContext:
-        """A TLS context that trusts this cluster only and shows the client certificate, if there is one."""
+        """A TLS context that trusts this cluster only and shows the client certificate, if there is
+        one.
+        """
         try:
             context = ssl.create_default_context(cadata=self.ca)
         except (ssl.SSLError, ValueError):
-            raise BadKubeconfig("The certificate authority is no PEM certificate. Give the one that signed the server's.") from None
+            raise BadKubeconfig(
+                "The certificate authority is no PEM certificate. Give the one that signed the "
+                "server's."
+            ) from None
         if self.insecure:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -86,7 +108,8 @@ class Access:
 
 
 def from_kubeconfig(text: str) -> Access:
-    """The access of the current context. Only inline data counts; plugins, providers, file references and proxies are refused by name.
+    """The access of the current context. Only inline data counts; plugins, providers, file
+    references and proxies are refused by name.
 
     Raises BadKubeconfig.
     """
@@ -95,12 +118,17 @@ def from_kubeconfig(text: str) -> Access:
     config = _mapping(_parsed(text), "the kubeconfig")
     current = config.get("current-context")
     if not isinstance(current, str) or not current:
-        raise BadKubeconfig(f"The kubeconfig has no current-context, so it does not say which cluster is meant. {_PASTE}")
+        raise BadKubeconfig(
+            "The kubeconfig has no current-context, so it does not say which cluster is meant. "
+            f"{_PASTE}"
+        )
     context = _named(config, "context", current)
     cluster = _named(config, "cluster", context.get("cluster"))
     user = _named(config, "user", context.get("user"))
     if cluster.get("proxy-url"):
-        raise BadKubeconfig("The cluster names a proxy (proxy-url). Set HTTPS_PROXY for Muster itself instead.")
+        raise BadKubeconfig(
+            "The cluster names a proxy (proxy-url). Set HTTPS_PROXY for Muster itself instead."
+        )
     for name, (why, instead) in _REFUSED_USER.items():
         if user.get(name):
             raise BadKubeconfig(f"The user's `{name}` {why}; Muster does not do that. {instead}")
@@ -114,13 +142,20 @@ def from_kubeconfig(text: str) -> Access:
         server_name=_text(cluster, "tls-server-name"),
     )
     if access.token is None and access.certificate is None:
-        raise BadKubeconfig(f"The user of the current context has neither a token nor a client certificate. {_PASTE}")
+        raise BadKubeconfig(
+            "The user of the current context has neither a token nor a client certificate. "
+            f"{_PASTE}"
+        )
     return access
 
 
 def as_kubeconfig(server: str, token: str, ca: str = "") -> str:
-    """A kubeconfig that says the same as an address, a token and the PEM text of an authority, "" for those that this machine trusts."""
-    cluster = {"server": server} | ({"certificate-authority-data": base64.b64encode(ca.encode()).decode()} if ca else {})
+    """A kubeconfig that says the same as an address, a token and the PEM text of an authority, ""
+    for those that this machine trusts.
+    """
+    cluster = {"server": server} | (
+        {"certificate-authority-data": base64.b64encode(ca.encode()).decode()} if ca else {}
+    )
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -135,7 +170,10 @@ def as_kubeconfig(server: str, token: str, ca: str = "") -> str:
 def check_token(token: str) -> None:
     """Raises BadKubeconfig for what cannot be sent as a bearer token."""
     if len(token) > MAX_TOKEN or not _TOKEN.fullmatch(token):
-        raise BadKubeconfig("The token holds characters that no token has, or is far too long. Copy it again, without quotes or line ends.")
+        raise BadKubeconfig(
+            "The token holds characters that no token has, or is far too long. Copy it again, "
+            "without quotes or line ends."
+        )
 
 
 def host_of(server: str) -> str:
@@ -165,17 +203,35 @@ def _check_server(server: str) -> None:
     except ValueError:
         host = None
     if len(server) > MAX_SERVER:
-        raise BadKubeconfig(f"The cluster's address is longer than {MAX_SERVER} characters. It looks like https://203.0.113.7:6443.")
-    if not host or url.scheme not in ("https", "http") or not server.isascii() or not server.isprintable() or " " in server:
-        raise BadKubeconfig("The cluster's address is no URL. It looks like https://203.0.113.7:6443.")
+        raise BadKubeconfig(
+            f"The cluster's address is longer than {MAX_SERVER} characters. It looks like "
+            "https://203.0.113.7:6443."
+        )
+    if (
+        not host
+        or url.scheme not in ("https", "http")
+        or not server.isascii()
+        or not server.isprintable()
+        or " " in server
+    ):
+        raise BadKubeconfig(
+            "The cluster's address is no URL. It looks like https://203.0.113.7:6443."
+        )
     if url.username is not None or url.query or url.fragment:
-        raise BadKubeconfig("The cluster's address holds a user, a query or a fragment. Give only https://host:port and perhaps a path.")
+        raise BadKubeconfig(
+            "The cluster's address holds a user, a query or a fragment. Give only "
+            "https://host:port and perhaps a path."
+        )
     if url.scheme == "http" and not is_loopback(host):
-        raise BadKubeconfig("The cluster's address starts with http, so credentials would travel in the clear. Give its https address.")
+        raise BadKubeconfig(
+            "The cluster's address starts with http, so credentials would travel in the clear. "
+            "Give its https address."
+        )
 
 
 def _show(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    # The ssl module reads certificates from files only; this one is readable by us alone and gone at once.
+    # The ssl module reads certificates from files only; this one is readable by us alone and gone
+    # at once.
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
         file.write(f"{certificate}\n{key}\n")
         file.flush()
@@ -184,17 +240,22 @@ def _show(context: ssl.SSLContext, certificate: str, key: str) -> None:
             context.load_cert_chain(file.name, password="")
         except (ssl.SSLError, ValueError):
             raise BadKubeconfig(
-                "The client certificate and its key cannot be used: no PEM, encrypted, or not of each other. Export them again."
+                "The client certificate and its key cannot be used: no PEM, encrypted, or not of "
+                "each other. Export them again."
             ) from None
 
 
 class _Loader(yaml.SafeLoader):
-    """Without merge keys: a few lines of them, each merging the one above ten times, would fill the memory."""
+    """Without merge keys: a few lines of them, each merging the one above ten times, would fill the
+    memory.
+    """
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         for key, _ in node.value:
             if key.tag == "tag:yaml.org,2002:merge":
-                raise yaml.constructor.ConstructorError(problem="merge keys", problem_mark=key.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    problem="merge keys", problem_mark=key.start_mark
+                )
 
 
 def _parsed(text: str) -> Any:
@@ -213,12 +274,16 @@ def _named(config: dict[str, Any], kind: str, name: Any) -> dict[str, Any]:
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, dict) and entry.get("name") == name and isinstance(name, str):
             return _mapping(entry.get(kind), f"the {kind} of the current context")
-    raise BadKubeconfig(f"The {kind} that the current context asks for is not in the kubeconfig. {_PASTE}")
+    raise BadKubeconfig(
+        f"The {kind} that the current context asks for is not in the kubeconfig. {_PASTE}"
+    )
 
 
 def _mapping(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise BadKubeconfig(f"{what[0].upper()}{what[1:]} is not a list of names and values. {_PASTE}")
+        raise BadKubeconfig(
+            f"{what[0].upper()}{what[1:]} is not a list of names and values. {_PASTE}"
+        )
     return value
 
 

@@ -1,6 +1,8 @@
-"""One request each: the verbs of the API. Dictionaries in; dictionaries, or what the caller's own decoder makes of an object, out.
+"""One request each: the verbs of the API. Dictionaries in; dictionaries, or what the caller's own
+decoder makes of an object, out.
 
-Every call raises KubeError and nothing else. `namespace` is None for cluster-scoped kinds, and in lists for all namespaces.
+Every call raises KubeError and nothing else. `namespace` is None for cluster-scoped kinds, and in
+lists for all namespaces.
 """
 
 import dataclasses
@@ -33,7 +35,10 @@ Validation = Literal["Ignore", "Warn", "Strict"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 PatchType = Literal["merge", "json"]
 
-_PATCHES: dict[PatchType, str] = {"merge": "application/merge-patch+json", "json": "application/json-patch+json"}
+_PATCHES: dict[PatchType, str] = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+}
 _APPLY = "application/apply-patch+yaml"
 
 
@@ -47,19 +52,37 @@ def create(
     validation: Validation = "Strict",
     manager: str = MANAGER,
 ) -> Object:
-    """Create and give the object as stored, or as it would be on a dry run. A taken name is Conflict.already_exists.
+    """Create and give the object as stored, or as it would be on a dry run. A taken name is
+    Conflict.already_exists.
 
-    With validation Strict a field that the cluster does not know is Rejected instead of being dropped in silence.
+    With validation Strict a field that the cluster does not know is Rejected instead of being
+    dropped in silence.
     """
     query = _writing(dry_run, manager, validation)
     return _object(client.send("POST", resource.path(namespace), query=query, body=obj))
 
 
 @overload
-def get(client: Client, resource: Resource, name: str, *, namespace: str | None = None) -> Object: ...
+def get(
+    client: Client, resource: Resource, name: str, *, namespace: str | None = None
+) -> Object: ...
 @overload
-def get(client: Client, resource: Resource, name: str, *, namespace: str | None = None, decoder: Decoder[T]) -> T: ...
-def get(client: Client, resource: Resource, name: str, *, namespace: str | None = None, decoder: Decoder[Any] = OBJECT) -> Any:
+def get(
+    client: Client,
+    resource: Resource,
+    name: str,
+    *,
+    namespace: str | None = None,
+    decoder: Decoder[T],
+) -> T: ...
+def get(
+    client: Client,
+    resource: Resource,
+    name: str,
+    *,
+    namespace: str | None = None,
+    decoder: Decoder[Any] = OBJECT,
+) -> Any:
     """One object. Gone when it is not there."""
     return _read(client.send("GET", resource.path(namespace, name)), decoder)
 
@@ -101,14 +124,18 @@ def list_page(
     held: Wire | None = None,
     decoder: Decoder[Any] = OBJECT,
 ) -> Page[Any]:
-    """One page of at most `limit` objects; `token` is that of the page before. Expired when the server has forgotten that list.
+    """One page of at most `limit` objects; `token` is that of the page before. Expired when the
+    server has forgotten that list.
 
-    A page may be short, or empty, and still have a token. Objects of a list carry no apiVersion and kind if they are built in.
+    A page may be short, or empty, and still have a token. Objects of a list carry no apiVersion and
+    kind if they are built in.
     """
     query = [*_selection(labels, fields), ("limit", limit)]
     if token:
         query.append(("continue", token))
-    return frames.read_page(client.send("GET", resource.path(namespace), query=query, held=held), decoder)
+    return frames.read_page(
+        client.send("GET", resource.path(namespace), query=query, held=held), decoder
+    )
 
 
 @overload
@@ -148,14 +175,23 @@ def list_all(
     held: Wire | None = None,
     decoder: Decoder[Any] = OBJECT,
 ) -> Iterator[Page[Any]]:
-    """All pages, one in memory at a time. When the server forgets the list in between, either `go on` with what it offers (later
-    pages are then not `consistent`) or `restart` (the next page is `first` again: drop what came before). Expired after RESTARTS times.
+    """All pages, one in memory at a time. When the server forgets the list in between, either `go
+    on` with what it offers (later pages are then not `consistent`) or `restart` (the next page is
+    `first` again: drop what came before). Expired after RESTARTS times.
     """
     token, first, consistent, restarts = "", True, True, 0
     for _ in range(PAGES):
         try:
             page = list_page(
-                client, resource, namespace=namespace, labels=labels, fields=fields, limit=limit, token=token, held=held, decoder=decoder
+                client,
+                resource,
+                namespace=namespace,
+                labels=labels,
+                fields=fields,
+                limit=limit,
+                token=token,
+                held=held,
+                decoder=decoder,
             )
         except Expired as error:
             restarts += 1
@@ -187,9 +223,15 @@ def patch(
     dry_run: bool = False,
     manager: str = MANAGER,
 ) -> Object:
-    """Change one object: a merge patch (a dictionary) or a JSON patch (a list of operations). Conflict when a version in it is stale."""
+    """Change one object: a merge patch (a dictionary) or a JSON patch (a list of operations).
+    Conflict when a version in it is stale.
+    """
     path = resource.path(namespace, name, subresource)
-    return _object(client.send("PATCH", path, query=_writing(dry_run, manager), body=change, content=_PATCHES[kind]))
+    return _object(
+        client.send(
+            "PATCH", path, query=_writing(dry_run, manager), body=change, content=_PATCHES[kind]
+        )
+    )
 
 
 def apply(
@@ -204,12 +246,19 @@ def apply(
     validation: Validation = "Strict",
     manager: str = MANAGER,
 ) -> Object:
-    """Server-side apply: make the fields of `obj` so, creating the object if need be, and own them as `manager`.
+    """Server-side apply: make the fields of `obj` so, creating the object if need be, and own them
+    as `manager`.
 
-    Conflict when another manager owns one of them, unless `force` takes it over. `obj` needs apiVersion and kind.
+    Conflict when another manager owns one of them, unless `force` takes it over. `obj` needs
+    apiVersion and kind.
     """
-    query: list[tuple[str, str | int | bool]] = [*_writing(dry_run, manager, validation), ("force", force)]
-    return _object(client.send("PATCH", resource.path(namespace, name), query=query, body=obj, content=_APPLY))
+    query: list[tuple[str, str | int | bool]] = [
+        *_writing(dry_run, manager, validation),
+        ("force", force),
+    ]
+    return _object(
+        client.send("PATCH", resource.path(namespace, name), query=query, body=obj, content=_APPLY)
+    )
 
 
 def delete(
@@ -223,7 +272,8 @@ def delete(
     uid: str | None = None,
     dry_run: bool = False,
 ) -> Object:
-    """Begin the end of one object: it comes back while it lingers, or a Status when it is over. Conflict when it has another uid.
+    """Begin the end of one object: it comes back while it lingers, or a Status when it is over.
+    Conflict when it has another uid.
 
     `grace` is in seconds; None leaves it to the object.
     """
@@ -242,9 +292,13 @@ def deletecollection(
     grace: int | None = None,
     dry_run: bool = False,
 ) -> Object:
-    """Begin the end of all objects that match; `labels` must be given, "" for every one. It may take the server minutes for thousands."""
+    """Begin the end of all objects that match; `labels` must be given, "" for every one. It may
+    take the server minutes for thousands.
+    """
     body = _deletion(propagation, grace, None, dry_run)
-    return _object(client.send("DELETE", resource.path(namespace), query=_selection(labels, fields), body=body))
+    return _object(
+        client.send("DELETE", resource.path(namespace), query=_selection(labels, fields), body=body)
+    )
 
 
 def log(
@@ -262,12 +316,18 @@ def log(
     silence: float = SILENCE,
     held: Wire | None = None,
 ) -> Stream:
-    """The bytes of a container's log, as they come; close the stream. NotYet before the container has started.
+    """The bytes of a container's log, as they come; close the stream. NotYet before the container
+    has started.
 
-    `silence` is how many seconds a followed log may be quiet before reading raises Unavailable: ask again from the last line's time.
-    A quiet log may not even begin to answer; `held` ends that wait too. `since_time` as text keeps its nanoseconds.
+    `silence` is how many seconds a followed log may be quiet before reading raises Unavailable: ask
+    again from the last line's time. A quiet log may not even begin to answer; `held` ends that wait
+    too. `since_time` as text keeps its nanoseconds.
     """
-    since = since_time.astimezone(UTC).isoformat().replace("+00:00", "Z") if isinstance(since_time, datetime) else since_time
+    since = (
+        since_time.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        if isinstance(since_time, datetime)
+        else since_time
+    )
     asked = {
         "container": container,
         "follow": follow or None,
@@ -279,11 +339,21 @@ def log(
     }
     query = [(name, value) for name, value in asked.items() if value is not None]
     patience = silence if follow else None
-    return client.open(PODS.path(namespace, pod, "log"), query=query, answer=patience, silence=patience or client.timeouts.read, held=held)
+    return client.open(
+        PODS.path(namespace, pod, "log"),
+        query=query,
+        answer=patience,
+        silence=patience or client.timeouts.read,
+        held=held,
+    )
 
 
 def _selection(labels: str, fields: str) -> list[tuple[str, str | int | bool]]:
-    return [(name, value) for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value]
+    return [
+        (name, value)
+        for name, value in (("labelSelector", labels), ("fieldSelector", fields))
+        if value
+    ]
 
 
 def _writing(dry_run: bool, manager: str, validation: Validation | None = None) -> Query:
@@ -295,8 +365,14 @@ def _writing(dry_run: bool, manager: str, validation: Validation | None = None) 
     return query
 
 
-def _deletion(propagation: Propagation, grace: int | None, uid: str | None, dry_run: bool) -> Object:
-    options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+def _deletion(
+    propagation: Propagation, grace: int | None, uid: str | None, dry_run: bool
+) -> Object:
+    options: Object = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": propagation,
+    }
     if grace is not None:
         options["gracePeriodSeconds"] = grace
     if uid is not None:
@@ -314,4 +390,6 @@ def _read(body: bytes, decoder: Decoder[T]) -> T:
     try:
         return decoder.decode(body)
     except frames.BAD_JSON as error:
-        raise Unavailable("the cluster's answer cannot be read", status=200, detail=str(error)) from error
+        raise Unavailable(
+            "the cluster's answer cannot be read", status=200, detail=str(error)
+        ) from error

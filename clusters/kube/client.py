@@ -1,4 +1,6 @@
-"""One configured client of one cluster: the official library's, with its timeouts, pool and retries set, and its errors made ours."""
+"""One configured client of one cluster: the official library's, with its timeouts, pool and retries
+set, and its errors made ours.
+"""
 
 import contextlib
 import http.client
@@ -27,7 +29,8 @@ MAX_BODY = 256 << 20
 """Bytes of one answer: a page of 500 objects of half a megabyte each."""
 MAX_REFUSAL = 1 << 20
 
-# A person chose it for this cluster, and the console says so there: no need to say it at every request.
+# A person chose it for this cluster, and the console says so there: no need to say it at every
+# request.
 urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
 
 Query = Sequence[tuple[str, str | int | bool]]
@@ -37,7 +40,9 @@ _TRANSPORT = (urllib3.exceptions.HTTPError, ApiException, OSError, http.client.H
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds: to connect, for the server to say anything, for a whole answer to arrive, and for our own turn to come."""
+    """Seconds: to connect, for the server to say anything, for a whole answer to arrive, and for
+    our own turn to come.
+    """
 
     connect: float = 3.0
     read: float = 30.0
@@ -46,9 +51,11 @@ class Timeouts:
 
 
 class Stream:
-    """An answer that is read as it comes: chunks of at most CHUNK bytes. Close it, from any thread, or use it in a with block.
+    """An answer that is read as it comes: chunks of at most CHUNK bytes. Close it, from any thread,
+    or use it in a with block.
 
-    Reading raises Unavailable when it breaks off or the server is silent for too long, and just ends when it was closed.
+    Reading raises Unavailable when it breaks off or the server is silent for too long, and just
+    ends when it was closed.
     """
 
     def __init__(self, response: urllib3.BaseHTTPResponse, held: Wire) -> None:
@@ -60,7 +67,8 @@ class Stream:
             while not self._wire.is_cut and (chunk := self._response.read1(CHUNK)):
                 yield chunk
         except (*_TRANSPORT, ValueError, AttributeError) as error:
-            # A response closed under the reader's hands fails in several ways; none of them is news.
+            # A response closed under the reader's hands fails in several ways; none of them is
+            # news.
             if not self._wire.is_cut:
                 raise translated(error) from error
         finally:
@@ -78,16 +86,23 @@ class Stream:
     def __enter__(self) -> "Stream":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._end()
 
 
 class Client:
-    """Talks to one cluster as one user, from any number of threads. Nothing is sent before the first call; close it at the end.
+    """Talks to one cluster as one user, from any number of threads. Nothing is sent before the
+    first call; close it at the end.
 
-    All clients of one cluster should share a `pace`, so that together they ask no more often than it says. `leave` is how many turns
-    of it this one leaves free for others. `token` gives the bearer token of each request where it changes with time. `bars` says why
-    nothing is sent to an IP address, "" where it may be.
+    All clients of one cluster should share a `pace`, so that together they ask no more often than
+    it says. `leave` is how many turns of it this one leaves free for others. `token` gives the
+    bearer token of each request where it changes with time. `bars` says why nothing is sent to an
+    IP address, "" where it may be.
     """
 
     def __init__(
@@ -107,7 +122,9 @@ class Client:
         self._leave = leave
         self.skew = Skew()
         self.timeouts = timeouts or Timeouts()
-        settings = Configuration(host=access.server.rstrip("/"), retries=False, connection_pool_maxsize=connections)
+        settings = Configuration(
+            host=access.server.rstrip("/"), retries=False, connection_pool_maxsize=connections
+        )
         settings.keep_alive = True
         settings.verify_ssl = not access.insecure
         if access.loopback:
@@ -125,7 +142,12 @@ class Client:
     def __enter__(self) -> "Client":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -133,7 +155,9 @@ class Client:
         self._api.close()
 
     def use_token(self, token: str) -> None:
-        """Send this bearer token from the next request on. Raises BadKubeconfig for what is none."""
+        """Send this bearer token from the next request on. Raises BadKubeconfig for what is
+        none.
+        """
         check_token(token)
         self._api.configuration.api_key["authorization"] = f"Bearer {token}"
 
@@ -148,7 +172,8 @@ class Client:
         accept: str = JSON,
         held: Wire | None = None,
     ) -> bytes:
-        """The body of a 2xx answer. A read whose connection broke off is sent once more; nothing else is repeated.
+        """The body of a 2xx answer. A read whose connection broke off is sent once more; nothing
+        else is repeated.
 
         Raises KubeError. `held` lets another thread end the wait, which raises Unavailable.
         """
@@ -156,31 +181,56 @@ class Client:
         try:
             return self._sent(method, path, query, body, content, accept, held)
         except Unavailable as error:
-            if method != "GET" or held.is_cut or not isinstance(error.__cause__, urllib3.exceptions.ProtocolError):
+            if (
+                method != "GET"
+                or held.is_cut
+                or not isinstance(error.__cause__, urllib3.exceptions.ProtocolError)
+            ):
                 raise
             return self._sent(method, path, query, body, content, accept, held)
 
     def open(
-        self, path: str, *, query: Query = (), answer: float | None = None, silence: float | None = None, held: Wire | None = None
+        self,
+        path: str,
+        *,
+        query: Query = (),
+        answer: float | None = None,
+        silence: float | None = None,
+        held: Wire | None = None,
     ) -> Stream:
-        """Start a GET whose 2xx answer is read as it comes. `answer` is how long it may take to begin, `silence` between two bytes.
+        """Start a GET whose 2xx answer is read as it comes. `answer` is how long it may take to
+        begin, `silence` between two bytes.
 
         Raises KubeError.
         """
         held = held or Wire()
-        response = self._answer("GET", path, query, None, JSON, f"{JSON}, */*", held, answer or self.timeouts.read)
+        response = self._answer(
+            "GET", path, query, None, JSON, f"{JSON}, */*", held, answer or self.timeouts.read
+        )
         held.patience(silence)
         return Stream(response, held)
 
-    def _sent(self, method: str, path: str, query: Query, body: Any, content: str, accept: str, held: Wire) -> bytes:
-        response = self._answer(method, path, query, body, content, accept, held, self.timeouts.read)
+    def _sent(
+        self, method: str, path: str, query: Query, body: Any, content: str, accept: str, held: Wire
+    ) -> bytes:
+        response = self._answer(
+            method, path, query, body, content, accept, held, self.timeouts.read
+        )
         try:
             return self._whole(response, MAX_BODY)
         finally:
             held.release()
 
     def _answer(
-        self, method: str, path: str, query: Query, body: Any, content: str, accept: str, held: Wire, patience: float
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        body: Any,
+        content: str,
+        accept: str,
+        held: Wire,
+        patience: float,
     ) -> urllib3.BaseHTTPResponse:
         """A 2xx answer whose body is still to be read."""
         self.pace.take(self.timeouts.turn, held.ended, leave=self._leave)
@@ -189,10 +239,18 @@ class Client:
         headers = {"Accept": accept}
         if body is not None:
             headers["Content-Type"] = content
-        request = self._api.param_serialize(method, path, query_params=list(query), header_params=headers, auth_settings=["BearerToken"])
+        request = self._api.param_serialize(
+            method,
+            path,
+            query_params=list(query),
+            header_params=headers,
+            auth_settings=["BearerToken"],
+        )
         try:
             with wire.waiting_on(held):
-                sent = self._api.call_api(*request[:3], body, None, _request_timeout=(self.timeouts.connect, patience))
+                sent = self._api.call_api(
+                    *request[:3], body, None, _request_timeout=(self.timeouts.connect, patience)
+                )
         except _TRANSPORT as error:
             held.release()
             raise translated(error) from error
@@ -219,9 +277,14 @@ class Client:
                 parts.append(chunk)
                 size += len(chunk)
                 if size > most:
-                    raise Unavailable(f"the answer is longer than {most >> 20} MiB", status=response.status)
+                    raise Unavailable(
+                        f"the answer is longer than {most >> 20} MiB", status=response.status
+                    )
                 if time.monotonic() > deadline:
-                    raise Unavailable(f"the answer took longer than {self.timeouts.whole:g} s", status=response.status)
+                    raise Unavailable(
+                        f"the answer took longer than {self.timeouts.whole:g} s",
+                        status=response.status,
+                    )
         except _TRANSPORT as error:
             response.close()
             raise translated(error) from error
@@ -235,14 +298,20 @@ class Client:
 
 
 def translated(error: BaseException) -> Unavailable:
-    """What the transport's error means to us. The text names no address; the library's own words go into `detail`."""
+    """What the transport's error means to us. The text names no address; the library's own words go
+    into `detail`.
+    """
     detail = str(error)
     if isinstance(error, wire.Barred):
         text = f"Muster does not connect to the cluster's address: {error}"
     elif isinstance(error, urllib3.exceptions.NameResolutionError):
         text = "the name in the cluster's address is not known"
     elif isinstance(error, urllib3.exceptions.NewConnectionError):
-        text = "the cluster refuses connections" if "refused" in detail else "the cluster cannot be reached"
+        text = (
+            "the cluster refuses connections"
+            if "refused" in detail
+            else "the cluster cannot be reached"
+        )
     elif isinstance(error, urllib3.exceptions.ConnectTimeoutError):
         text = "the cluster does not answer"
     elif isinstance(error, (urllib3.exceptions.ReadTimeoutError, TimeoutError)):
@@ -251,7 +320,10 @@ def translated(error: BaseException) -> Unavailable:
         text = "no safe connection to the cluster: TLS failed"
         detail = str(getattr(error, "reason", "") or error)
         if "certificate verify failed" in detail:
-            text = "the cluster's certificate is not signed by the given authority, or is for another name"
+            text = (
+                "the cluster's certificate is not signed by the given authority, or is for another "
+                "name"
+            )
     else:
         text = "the connection to the cluster broke off"
     return Unavailable(text, detail=detail)

@@ -1,4 +1,6 @@
-"""What a cluster says of itself: its version, the kinds it serves, and what it lets us do. Every call raises KubeError and nothing else."""
+"""What a cluster says of itself: its version, the kinds it serves, and what it lets us do. Every
+call raises KubeError and nothing else.
+"""
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
@@ -14,7 +16,9 @@ from clusters.kube.resources import ACCESS_REVIEWS, SELF_REVIEWS, Resource
 T = TypeVar("T")
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
-"""One answer for all groups, from Kubernetes 1.30 on; an older server gives its plain lists, and then each version is asked."""
+"""One answer for all groups, from Kubernetes 1.30 on; an older server gives its plain lists, and
+then each version is asked.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,9 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """A server's version as one shows it, such as v1.34.9, and what it runs on, such as linux/amd64."""
+    """A server's version as one shows it, such as v1.34.9, and what it runs on, such as
+    linux/amd64.
+    """
 
     version: str
     platform: str = ""
@@ -145,7 +151,13 @@ class _PlainGroups(msgspec.Struct):
 
 
 def access_review(
-    client: Client, verb: str, resource: Resource, *, namespace: str | None = None, name: str = "", subresource: str = ""
+    client: Client,
+    verb: str,
+    resource: Resource,
+    *,
+    namespace: str | None = None,
+    name: str = "",
+    subresource: str = "",
 ) -> bool:
     """Whether these credentials may do that; over all namespaces when none is given."""
     attributes = {
@@ -157,14 +169,20 @@ def access_review(
         "namespace": namespace or "",
         "name": name,
     }
-    review = {"apiVersion": ACCESS_REVIEWS.api_version, "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes}}
+    review = {
+        "apiVersion": ACCESS_REVIEWS.api_version,
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
     return _read(client.send("POST", ACCESS_REVIEWS.path(), body=review), _Review).status.allowed
 
 
 def user(client: Client) -> str:
     """The name of the user whose credentials these are, as the cluster knows it."""
     body = {"apiVersion": SELF_REVIEWS.api_version, "kind": "SelfSubjectReview"}
-    return bounded(_read(client.send("POST", SELF_REVIEWS.path(), body=body), _Self).status.userInfo.username)
+    return bounded(
+        _read(client.send("POST", SELF_REVIEWS.path(), body=body), _Self).status.userInfo.username
+    )
 
 
 def version(client: Client) -> str:
@@ -179,17 +197,23 @@ def about(client: Client) -> About:
 
 
 def spec_fields(client: Client, resource: Resource, kind: str) -> frozenset[str]:
-    """The names of the fields that the spec of a custom kind has there; they differ between releases of one API version."""
+    """The names of the fields that the spec of a custom kind has there; they differ between
+    releases of one API version.
+    """
     body = client.send("GET", f"/openapi/v3/apis/{resource.api_version}")
     for raw in _read(body, _OpenApi).components.schemas.values():
         schema = _read(raw, _Schema)
-        if any(each == _Gvk(resource.group, kind, resource.version) for each in schema.kinds) and schema.properties.spec is not None:
+        if (
+            any(each == _Gvk(resource.group, kind, resource.version) for each in schema.kinds)
+            and schema.properties.spec is not None
+        ):
             return frozenset(map(bounded, schema.properties.spec.properties))
     return frozenset()
 
 
 def discovery(client: Client, versions: Container[str] | None = None) -> list[Served]:
-    """Everything that the cluster serves. Two requests, or one for each group and version of an old server. Raises KubeError.
+    """Everything that the cluster serves. Two requests, or one for each group and version of an old
+    server. Raises KubeError.
 
     An old server is asked for no others than `versions` ("v1", "batch/v1"), where they are given.
     """
@@ -208,17 +232,32 @@ def _aggregated(groups: _Groups) -> Iterator[Served]:
     for group in groups.items:
         for version in group.versions or ():
             if version.freshness == "Stale":
-                # The server behind it, as that of metrics may be, does not answer: this is what it once served.
+                # The server behind it, as that of metrics may be, does not answer: this is what it
+                # once served.
                 continue
             for found in version.resources or ():
-                resource = Resource(group.metadata.name, version.version, found.resource, found.scope == "Namespaced")
+                resource = Resource(
+                    group.metadata.name,
+                    version.version,
+                    found.resource,
+                    found.scope == "Namespaced",
+                )
                 below = frozenset(sub.subresource for sub in found.subresources or ())
-                yield Served(resource, found.responseKind.kind if found.responseKind else "", frozenset(found.verbs or ()), below)
+                yield Served(
+                    resource,
+                    found.responseKind.kind if found.responseKind else "",
+                    frozenset(found.verbs or ()),
+                    below,
+                )
 
 
-def _plain(client: Client, root: str, groups: _PlainGroups, versions: Container[str] | None) -> Iterator[Served]:
+def _plain(
+    client: Client, root: str, groups: _PlainGroups, versions: Container[str] | None
+) -> Iterator[Served]:
     asked = [("", version) for version in groups.versions or ()]
-    asked += [(group.name, version.version) for group in groups.groups or () for version in group.versions]
+    asked += [
+        (group.name, version.version) for group in groups.groups or () for version in group.versions
+    ]
     for group, version in dict.fromkeys(asked):
         api_version = f"{group}/{version}" if group else version
         if versions is not None and api_version not in versions:
@@ -231,11 +270,15 @@ def _plain(client: Client, root: str, groups: _PlainGroups, versions: Container[
         for entry in found:
             if "/" not in entry.name:
                 resource = Resource(group, version, entry.name, entry.namespaced)
-                yield Served(resource, entry.kind, frozenset(entry.verbs or ()), frozenset(below[entry.name]))
+                yield Served(
+                    resource, entry.kind, frozenset(entry.verbs or ()), frozenset(below[entry.name])
+                )
 
 
 def _read(body: bytes | msgspec.Raw, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=shape)
     except frames.BAD_JSON as error:
-        raise Unavailable("the cluster's answer cannot be read", status=200, detail=str(error)) from error
+        raise Unavailable(
+            "the cluster's answer cannot be read", status=200, detail=str(error)
+        ) from error

@@ -1,7 +1,8 @@
-"""What can go wrong with a cluster, named for the reaction wanted. What nobody reacts to differently has no class of its own.
+"""What can go wrong with a cluster, named for the reaction wanted. What nobody reacts to
+differently has no class of its own.
 
-The text of each is short and fit to be shown: it never holds a credential, a node's address, or a body that is not a Status.
-`detail` is for the log: what the server or the library said, cut short.
+The text of each is short and fit to be shown: it never holds a credential, a node's address, or a
+body that is not a Status. `detail` is for the log: what the server or the library said, cut short.
 """
 
 import email.utils
@@ -21,9 +22,13 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 class KubeError(Exception):
-    """A request to a cluster that did not do what was asked. `status` is the HTTP code, 0 when no answer came."""
+    """A request to a cluster that did not do what was asked. `status` is the HTTP code, 0 when no
+    answer came.
+    """
 
-    def __init__(self, message: str, *, status: int = 0, reason: str = "", detail: str = "") -> None:
+    def __init__(
+        self, message: str, *, status: int = 0, reason: str = "", detail: str = ""
+    ) -> None:
         self.message = bounded(message)
         self.status = status
         self.reason = bounded(reason)
@@ -32,11 +37,15 @@ class KubeError(Exception):
 
 
 class Gone(KubeError):
-    """The object, or the namespace it should be in, is not there. Asking again does not help; whoever shows it calls it gone."""
+    """The object, or the namespace it should be in, is not there. Asking again does not help;
+    whoever shows it calls it gone.
+    """
 
 
 class Conflict(KubeError):
-    """Somebody else was first: `already_exists` says that the name is taken, else read again and decide anew."""
+    """Somebody else was first: `already_exists` says that the name is taken, else read again and
+    decide anew.
+    """
 
     @property
     def already_exists(self) -> bool:
@@ -44,17 +53,27 @@ class Conflict(KubeError):
 
 
 class Rejected(KubeError):
-    """What was asked is refused, and would be again: tell the person. `causes` are (field, message), as the server named them."""
+    """What was asked is refused, and would be again: tell the person. `causes` are (field,
+    message), as the server named them.
+    """
 
     def __init__(
-        self, message: str, *, status: int = 400, reason: str = "", detail: str = "", causes: Sequence[tuple[str, str]] = ()
+        self,
+        message: str,
+        *,
+        status: int = 400,
+        reason: str = "",
+        detail: str = "",
+        causes: Sequence[tuple[str, str]] = (),
     ) -> None:
         super().__init__(message, status=status, reason=reason, detail=detail)
         self.causes = tuple((bounded(field), bounded(text)) for field, text in causes[:MAX_CAUSES])
 
 
 class NotServed(Rejected):
-    """The cluster does not know this kind of object: an operator or its CRD is not installed, or in another version."""
+    """The cluster does not know this kind of object: an operator or its CRD is not installed, or in
+    another version.
+    """
 
 
 class NotYet(Rejected):
@@ -62,20 +81,39 @@ class NotYet(Rejected):
 
 
 class Expired(KubeError):
-    """The server no longer remembers that far back: list again. `continue_token` goes on with a list, no longer of one moment."""
+    """The server no longer remembers that far back: list again. `continue_token` goes on with a
+    list, no longer of one moment.
+    """
 
-    def __init__(self, message: str, *, status: int = 410, reason: str = "", detail: str = "", continue_token: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 410,
+        reason: str = "",
+        detail: str = "",
+        continue_token: str = "",
+    ) -> None:
         super().__init__(message, status=status, reason=reason, detail=detail)
         self.continue_token = continue_token
 
 
 class Unavailable(KubeError):
-    """No usable answer: not reached, too slow, broken off, or a server in trouble. Ask again, after `retry_after` seconds when told.
+    """No usable answer: not reached, too slow, broken off, or a server in trouble. Ask again, after
+    `retry_after` seconds when told.
 
     A write that ended so may have happened: read before writing again.
     """
 
-    def __init__(self, message: str, *, status: int = 0, reason: str = "", detail: str = "", retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 0,
+        reason: str = "",
+        detail: str = "",
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(message, status=status, reason=reason, detail=detail)
         self.retry_after = retry_after
 
@@ -129,7 +167,9 @@ def bounded(text: str) -> str:
 
 
 def from_answer(status: int, headers: Mapping[str, str], body: bytes) -> KubeError:
-    """The error that an answer other than 2xx stands for. Not every refusal is a Status: a body that is none is left out."""
+    """The error that an answer other than 2xx stands for. Not every refusal is a Status: a body
+    that is none is left out.
+    """
     said = read_status(body)
     return _error(status, said, _retry_after(headers, said))
 
@@ -154,18 +194,33 @@ def _error(status: int, said: Status | None, retry_after: float | None) -> KubeE
     reason = said.reason if said else ""
     details = (said.details if said else None) or Details()
     if status == 401:
-        return Unauthorized("the cluster does not accept the credentials", status=status, reason=reason, detail=message)
+        return Unauthorized(
+            "the cluster does not accept the credentials",
+            status=status,
+            reason=reason,
+            detail=message,
+        )
     if status == 404:
         return _missing(message, reason, details)
     if status == 409:
         return Conflict(message or "somebody else changed it first", status=status, reason=reason)
     if status == 410:
         token = said.metadata.continue_ if said and said.metadata else ""
-        return Expired("the cluster no longer remembers that far back", status=status, reason=reason, detail=message, continue_token=token)
+        return Expired(
+            "the cluster no longer remembers that far back",
+            status=status,
+            reason=reason,
+            detail=message,
+            continue_token=token,
+        )
     if 400 <= status < 500 and status not in (408, 429):
         return _rejected(status, message, reason, details)
     told = f" ({reason})" if reason else ""
-    text = "the cluster asks to come back later" if status == 429 else f"the cluster answered {status}{told}"
+    text = (
+        "the cluster asks to come back later"
+        if status == 429
+        else f"the cluster answered {status}{told}"
+    )
     return Unavailable(text, status=status, reason=reason, detail=message, retry_after=retry_after)
 
 
@@ -173,14 +228,23 @@ def _missing(message: str, reason: str, details: Details) -> KubeError:
     # A path that is not served answers in plain text, or with a Status that names no object.
     if details.name:
         return Gone(message, status=404, reason=reason)
-    return NotServed("the cluster does not serve this kind of object", status=404, reason=reason or "NotServed", detail=message)
+    return NotServed(
+        "the cluster does not serve this kind of object",
+        status=404,
+        reason=reason or "NotServed",
+        detail=message,
+    )
 
 
 def _rejected(status: int, message: str, reason: str, details: Details) -> Rejected:
     # The server adds a cause of the field `<nil>` to say that it did not check everything.
-    causes = [(cause.field, cause.message) for cause in details.causes or () if cause.field != "<nil>"]
+    causes = [
+        (cause.field, cause.message) for cause in details.causes or () if cause.field != "<nil>"
+    ]
     kind = NotYet if status == 400 and "is waiting to start" in message else Rejected
-    return kind(message or f"the cluster answered {status}", status=status, reason=reason, causes=causes)
+    return kind(
+        message or f"the cluster answered {status}", status=status, reason=reason, causes=causes
+    )
 
 
 def _retry_after(headers: Mapping[str, str], said: Status | None) -> float | None:

@@ -1,6 +1,8 @@
-"""What lists and watches look like on the wire, and how they are read: the envelope here, each object by the caller's decoder.
+"""What lists and watches look like on the wire, and how they are read: the envelope here, each
+object by the caller's decoder.
 
-An object that the caller's decoder refuses spoils no other: it is reported as Unreadable, with what is known of it.
+An object that the caller's decoder refuses spoils no other: it is reported as Unreadable, with what
+is known of it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -52,7 +54,9 @@ _frame = msgspec.json.Decoder(_Frame)
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An object that is there but that the caller's decoder refuses. `type` is "" in a listing, else as in Change."""
+    """An object that is there but that the caller's decoder refuses. `type` is "" in a listing,
+    else as in Change.
+    """
 
     type: str
     namespace: str
@@ -64,9 +68,11 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """One page of a list. `version` is the list's; `token` asks for the next page and is "" on the last.
+    """One page of a list. `version` is the list's; `token` asks for the next page and is "" on the
+    last.
 
-    `first` says to forget the pages before: it starts a list. `consistent` is False once the pages are not of one moment.
+    `first` says to forget the pages before: it starts a list. `consistent` is False once the pages
+    are not of one moment.
     """
 
     items: list[T]
@@ -91,7 +97,9 @@ def read_page(body: bytes, decoder: msgspec.json.Decoder[T]) -> Page[T]:
     try:
         page = _list.decode(body)
     except BAD_JSON as error:
-        raise Unavailable("the cluster's answer is no list", status=200, detail=str(error)) from error
+        raise Unavailable(
+            "the cluster's answer is no list", status=200, detail=str(error)
+        ) from error
     items: list[T] = []
     unreadable: list[Unreadable] = []
     for raw in page.items or ():
@@ -103,11 +111,15 @@ def read_page(body: bytes, decoder: msgspec.json.Decoder[T]) -> Page[T]:
 
 
 def read_frame(line: bytes) -> Frame:
-    """One line of a watch. Raises Unavailable when it is none, and what an ERROR frame stands for."""
+    """One line of a watch. Raises Unavailable when it is none, and what an ERROR frame stands
+    for.
+    """
     try:
         frame = _frame.decode(line)
     except BAD_JSON as error:
-        raise Unavailable("the cluster sent something that is no change", status=200, detail=str(error)) from error
+        raise Unavailable(
+            "the cluster sent something that is no change", status=200, detail=str(error)
+        ) from error
     if frame.type == "ERROR":
         raise errors.from_frame(bytes(frame.object))
     return Frame(frame.type, frame.object, read_meta(frame.object))
@@ -118,15 +130,20 @@ def read_meta(raw: msgspec.Raw | bytes) -> Meta:
     try:
         return _head.decode(raw).metadata
     except BAD_JSON as error:
-        raise Unavailable("the cluster sent an object without metadata", status=200, detail=str(error)) from error
+        raise Unavailable(
+            "the cluster sent an object without metadata", status=200, detail=str(error)
+        ) from error
 
 
 def unread(kind: str, meta: Meta, error: BaseException) -> Unreadable:
-    return Unreadable(kind, meta.namespace, meta.name, meta.uid, meta.resourceVersion, errors.bounded(str(error)))
+    return Unreadable(
+        kind, meta.namespace, meta.name, meta.uid, meta.resourceVersion, errors.bounded(str(error))
+    )
 
 
 def lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of a stream, without their ends and without empty ones. Holds one line and one chunk at a time.
+    """The lines of a stream, without their ends and without empty ones. Holds one line and one
+    chunk at a time.
 
     Raises Unavailable for a line longer than MAX_LINE and for a last one that was cut off.
     """
@@ -143,6 +160,8 @@ def lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
             parts.append(rest)
             size += len(rest)
         if size > MAX_LINE:
-            raise Unavailable(f"the cluster sent a change longer than {MAX_LINE >> 20} MiB", status=200)
+            raise Unavailable(
+                f"the cluster sent a change longer than {MAX_LINE >> 20} MiB", status=200
+            )
     if size:
         raise Unavailable("the cluster broke off in the middle of a change")

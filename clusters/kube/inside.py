@@ -1,4 +1,6 @@
-"""The cluster that Muster itself runs in: its address is in the environment, its credentials in files that Kubernetes keeps fresh."""
+"""The cluster that Muster itself runs in: its address is in the environment, its credentials in
+files that Kubernetes keeps fresh.
+"""
 
 import threading
 import time
@@ -15,11 +17,17 @@ _HOST, _PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 
 def is_there(environment: Mapping[str, str], folder: Path = FOLDER) -> bool:
     """Whether this process runs in a pod that has a service account."""
-    return bool(environment.get(_HOST)) and (folder / "token").is_file() and (folder / "ca.crt").is_file()
+    return (
+        bool(environment.get(_HOST))
+        and (folder / "token").is_file()
+        and (folder / "ca.crt").is_file()
+    )
 
 
 def namespace(folder: Path = FOLDER) -> str:
-    """The namespace that this process runs in; "" where it runs in no pod that has a service account."""
+    """The namespace that this process runs in; "" where it runs in no pod that has a service
+    account.
+    """
     try:
         return (folder / "namespace").read_text().strip()
     except (OSError, UnicodeDecodeError):
@@ -27,23 +35,30 @@ def namespace(folder: Path = FOLDER) -> str:
 
 
 def access(environment: Mapping[str, str], folder: Path = FOLDER) -> Access:
-    """The access of the pod's service account, with its token as it is now. Raises BadKubeconfig where there is none."""
+    """The access of the pod's service account, with its token as it is now. Raises BadKubeconfig
+    where there is none.
+    """
     host = environment.get(_HOST, "")
     try:
         token, ca = _token(folder), (folder / "ca.crt").read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise BadKubeconfig(
-            f"Muster does not run in a pod with a service account: {error.__class__.__name__} at {folder}. "
+            f"Muster does not run in a pod with a service account: {error.__class__.__name__} at "
+            f"{folder}. "
             "Run it in the cluster, or give a kubeconfig or a token."
         ) from None
     if not host:
-        raise BadKubeconfig(f"Muster does not run in a cluster: {_HOST} is not set. Give a kubeconfig or a token.")
+        raise BadKubeconfig(
+            f"Muster does not run in a cluster: {_HOST} is not set. Give a kubeconfig or a token."
+        )
     authority = f"[{host}]" if ":" in host else host
     return Access(f"https://{authority}:{environment.get(_PORT) or 443}", ca=ca, token=token)
 
 
 class FreshToken:
-    """The service account's token, read anew from time to time; the last one while the file cannot be read."""
+    """The service account's token, read anew from time to time; the last one while the file cannot
+    be read.
+    """
 
     def __init__(self, folder: Path = FOLDER, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder = folder

@@ -1,4 +1,6 @@
-"""How often a cluster may be asked: a bucket of tokens that fills at a steady rate, and the patience that the cluster itself asks for."""
+"""How often a cluster may be asked: a bucket of tokens that fills at a steady rate, and the
+patience that the cluster itself asks for.
+"""
 
 import threading
 import time
@@ -14,9 +16,13 @@ LONGEST = 120.0
 
 
 class Pace:
-    """Lets `burst` requests through at once and `rate` a second after that. Share one among all who talk to the same cluster."""
+    """Lets `burst` requests through at once and `rate` a second after that. Share one among all who
+    talk to the same cluster.
+    """
 
-    def __init__(self, rate: float = RATE, burst: int = BURST, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, rate: float = RATE, burst: int = BURST, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._rate = rate
         self._burst = float(burst)
         self._clock = clock
@@ -24,16 +30,22 @@ class Pace:
         self._filled = clock()
         self._lock = threading.Lock()
 
-    def take(self, within: float = 10.0, stop: threading.Event | None = None, *, leave: int = 0) -> None:
-        """Wait for one's turn. Raises Unavailable when it is more than `within` seconds away, or as soon as `stop` is set.
+    def take(
+        self, within: float = 10.0, stop: threading.Event | None = None, *, leave: int = 0
+    ) -> None:
+        """Wait for one's turn. Raises Unavailable when it is more than `within` seconds away, or as
+        soon as `stop` is set.
 
-        Whoever can wait longer than others leaves some turns free: theirs does not come before so many others could follow at once.
+        Whoever can wait longer than others leaves some turns free: theirs does not come before so
+        many others could follow at once.
         """
         stop = stop or threading.Event()
         deadline = self._clock() + within
         while leave and (short := self._short_of(leave + 1)) > 0:
             if self._clock() + short > deadline:
-                raise Unavailable("too many requests wait for this cluster already", retry_after=short)
+                raise Unavailable(
+                    "too many requests wait for this cluster already", retry_after=short
+                )
             if stop.wait(short):
                 raise Unavailable("stopped while waiting for its turn")
         wait = self.reserve(max(0.0, deadline - self._clock()))
@@ -41,12 +53,18 @@ class Pace:
             raise Unavailable("stopped while waiting for its turn")
 
     def reserve(self, within: float) -> float:
-        """Take the next turn and give the seconds until it comes. Raises Unavailable, and takes none, when that is later than `within`."""
+        """Take the next turn and give the seconds until it comes. Raises Unavailable, and takes
+        none, when that is later than `within`.
+        """
         with self._lock:
             held = self._fill()
             wait = held + max(0.0, (1.0 - self._tokens) / self._rate)
             if wait > within:
-                text = "the cluster asked for patience" if held else "too many requests wait for this cluster already"
+                text = (
+                    "the cluster asked for patience"
+                    if held
+                    else "too many requests wait for this cluster already"
+                )
                 raise Unavailable(text, retry_after=wait)
             self._tokens -= 1.0
             return wait
@@ -65,7 +83,9 @@ class Pace:
         return self._filled - now
 
     def hold(self, seconds: float) -> None:
-        """The cluster asks for so much patience: nobody's turn comes earlier, and then they come one by one."""
+        """The cluster asks for so much patience: nobody's turn comes earlier, and then they come
+        one by one.
+        """
         with self._lock:
             self._filled = max(self._filled, self._clock() + min(seconds, LONGEST))
             self._tokens = min(self._tokens, 1.0)

@@ -11,6 +11,11 @@ class Reach(reach.Reach):
     """Which addresses a cluster may have, beside public ones."""
 
     def check(self, server: str) -> None:
-        """Raises BadKubeconfig for a server's address that leads where it may not. The resolver is asked; a name unknown to it passes."""
+        """Raises BadKubeconfig for a server's address that leads where it may not. The resolver is
+        asked; a name unknown to it passes.
+        """
         if why := self.bars_host(host_of(server)):
-            raise BadKubeconfig(f"Muster does not connect to the cluster's address: {why}. Give the address of its API server.")
+            raise BadKubeconfig(
+                f"Muster does not connect to the cluster's address: {why}. Give the address of "
+                "its API server."
+            )

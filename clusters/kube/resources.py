@@ -23,17 +23,22 @@ class Resource:
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    def path(self, namespace: str | None = None, name: str | None = None, subresource: str = "") -> str:
+    def path(
+        self, namespace: str | None = None, name: str | None = None, subresource: str = ""
+    ) -> str:
         """The path of the collection (over all namespaces when none is given) or of one object.
 
-        Raises Rejected for a namespace or name that no object can have, and for one object without its namespace.
+        Raises Rejected for a namespace or name that no object can have, and for one object without
+        its namespace.
         """
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         parts = [root]
         if self.namespaced and namespace is not None:
             parts += ["namespaces", _checked(namespace, _LABEL, 63, "metadata.namespace")]
         elif self.namespaced and name is not None:
-            raise Rejected(f"{self.plural} are in a namespace, and none was given", reason="Invalid")
+            raise Rejected(
+                f"{self.plural} are in a namespace, and none was given", reason="Invalid"
+            )
         parts.append(self.plural)
         if name is not None:
             parts.append(_checked(name, _SUBDOMAIN, 253, "metadata.name"))
@@ -67,7 +72,9 @@ INGRESSES = Resource("networking.k8s.io", "v1", "ingresses")
 STORAGECLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
 PRIORITYCLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
-ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
+ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False
+)
 SELF_REVIEWS = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False)
 POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods")
 NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", namespaced=False)
@@ -79,7 +86,9 @@ JAXJOBS = Resource("kubeflow.org", "v1", "jaxjobs")
 MPIJOBS = Resource("kubeflow.org", "v1", "mpijobs")
 MPIJOBS_V2 = Resource("kubeflow.org", "v2beta1", "mpijobs")
 TRAINJOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs")
-CLUSTERTRAININGRUNTIMES = Resource("trainer.kubeflow.org", "v1alpha1", "clustertrainingruntimes", namespaced=False)
+CLUSTERTRAININGRUNTIMES = Resource(
+    "trainer.kubeflow.org", "v1alpha1", "clustertrainingruntimes", namespaced=False
+)
 
 QUEUES = Resource("scheduling.run.ai", "v2", "queues", namespaced=False)
 PODGROUPS = Resource("scheduling.run.ai", "v2alpha2", "podgroups")

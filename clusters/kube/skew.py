@@ -6,11 +6,15 @@ from collections.abc import Callable
 from datetime import timedelta
 
 TOLERATED = 60.0
-"""Seconds up to which clocks are taken for equal: answers take their time, and a Date is of whole seconds."""
+"""Seconds up to which clocks are taken for equal: answers take their time, and a Date is of whole
+seconds.
+"""
 
 
 class Skew:
-    """`ahead` is by how much the cluster's clock is ahead of ours, in whole minutes; nothing while that is little or not known."""
+    """`ahead` is by how much the cluster's clock is ahead of ours, in whole minutes; nothing while
+    that is little or not known.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -27,6 +31,7 @@ class Skew:
         except (ValueError, TypeError, IndexError, OverflowError):
             return
         ahead = told - self._clock()
-        # It stays as it is as long as it may be so: moments that have been told must not be others the next time.
+        # It stays as it is as long as it may be so: moments that have been told must not be others
+        # the next time.
         if abs(ahead - self._ahead) >= TOLERATED:
             self._ahead = 60.0 * round(ahead / 60) if abs(ahead) >= TOLERATED else 0.0

@@ -1,6 +1,8 @@
-"""Following one kind of objects: list, then watch, for as long as wanted and whatever happens to the connection.
+"""Following one kind of objects: list, then watch, for as long as wanted and whatever happens to
+the connection.
 
-What the caller makes of it is not decided here: an object may be told twice, or late, and the caller compares resource versions.
+What the caller makes of it is not decided here: an object may be told twice, or late, and the
+caller compares resource versions.
 """
 
 import random
@@ -27,7 +29,9 @@ Decoder = msgspec.json.Decoder
 GUARD = 0.2
 """Seconds between two looks at `stop` while a read waits."""
 BRIEF = 1.0
-"""Seconds. A watch that ends sooner, without a word, did not work; that is how client-go sees it, too."""
+"""Seconds. A watch that ends sooner, without a word, did not work; that is how client-go sees it,
+too.
+"""
 SPOILT = 3
 """Failures in a row of watches from one version after which the version itself is doubted."""
 
@@ -36,9 +40,11 @@ _raw = msgspec.json.Decoder(msgspec.Raw)
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds. The server is asked to end a watch after `watch`, and given up when nothing came for `watch` + `slack`.
+    """Seconds. The server is asked to end a watch after `watch`, and given up when nothing came for
+    `watch` + `slack`.
 
-    After a failure the next try waits between half of and all of a span that doubles from `first` to `most`.
+    After a failure the next try waits between half of and all of a span that doubles from `first`
+    to `most`.
     """
 
     watch: int = 290
@@ -49,14 +55,17 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A listing is about to be asked for: what the caller knows by now, and the answer lacks, has vanished. Told with `parts` only."""
+    """A listing is about to be asked for: what the caller knows by now, and the answer lacks, has
+    vanished. Told with `parts` only.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
     """Some of the objects of the listing that was asked for last. Told with `parts` only.
 
-    `first` takes back what was told of it before: the server had forgotten where it was, and has begun anew.
+    `first` takes back what was told of it before: the server had forgotten where it was, and has
+    begun anew.
     """
 
     items: list[T]
@@ -66,9 +75,11 @@ class Part(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """All objects there are at `version`, these and no others: what the caller knows beside them has vanished.
+    """All objects there are at `version`, these and no others: what the caller knows beside them
+    has vanished.
 
-    `unreadable` are there as well, but the caller's decoder refused them. With `parts` they have been told since Asking.
+    `unreadable` are there as well, but the caller's decoder refused them. With `parts` they have
+    been told since Asking.
     """
 
     items: list[T]
@@ -87,14 +98,18 @@ class Change(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """Everything up to `version` has been told, and the cluster was heard just now. The first sign of life after a Lost."""
+    """Everything up to `version` has been told, and the cluster was heard just now. The first sign
+    of life after a Lost.
+    """
 
     version: str
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The cluster is not followed at the moment, and was last heard `since`. Told after every failed try; it goes on by itself."""
+    """The cluster is not followed at the moment, and was last heard `since`. Told after every
+    failed try; it goes on by itself.
+    """
 
     error: KubeError
     since: datetime
@@ -152,15 +167,29 @@ def follow(
     decoder: Decoder[Any] = OBJECT,
     parts: bool = False,
 ) -> Iterator[Any]:
-    """A complete Listing, then changes until the server forgets where we are, then a Listing again, and so on for ever.
+    """A complete Listing, then changes until the server forgets where we are, then a Listing again,
+    and so on for ever.
 
-    With `parts` a listing is told page by page, so that it need not be in memory as a whole: Asking, then Parts, then Listing, empty.
+    With `parts` a listing is told page by page, so that it need not be in memory as a whole:
+    Asking, then Parts, then Listing, empty.
 
-    Ends within a second of `stop` being set (while a connection is being made: within the client's connect timeout).
-    Every failure is told as Lost and tried again, except bad credentials: Unauthorized is raised, and a new call with others goes on.
-    An object that `decoder` refuses comes as Unreadable. Nothing is read ahead of the caller.
+    Ends within a second of `stop` being set (while a connection is being made: within the client's
+    connect timeout). Every failure is told as Lost and tried again, except bad credentials:
+    Unauthorized is raised, and a new call with others goes on. An object that `decoder` refuses
+    comes as Unreadable. Nothing is read ahead of the caller.
     """
-    follower = _Follower(client, resource, namespace, labels, fields, page, patience or Patience(), stop, decoder, parts)
+    follower = _Follower(
+        client,
+        resource,
+        namespace,
+        labels,
+        fields,
+        page,
+        patience or Patience(),
+        stop,
+        decoder,
+        parts,
+    )
     return follower.run()
 
 
@@ -168,7 +197,9 @@ Item = Asking | Part[Any] | Listing[Any] | Change[Any] | Unreadable | Bookmark |
 
 
 class _Follower:
-    """Where one list-watch is. `_version` is "" when a listing is needed; `_doubt` says to check it before watching from it."""
+    """Where one list-watch is. `_version` is "" when a listing is needed; `_doubt` says to check it
+    before watching from it.
+    """
 
     def __init__(
         self,
@@ -203,7 +234,12 @@ class _Follower:
 
     def run(self) -> Iterator[Item]:
         done = threading.Event()
-        guard = threading.Thread(target=_cut_on, args=(self._stop, done, self._wire), name=f"guard of {self._resource.plural}", daemon=True)
+        guard = threading.Thread(
+            target=_cut_on,
+            args=(self._stop, done, self._wire),
+            name=f"guard of {self._resource.plural}",
+            daemon=True,
+        )
         guard.start()
         try:
             while not self._stop.is_set():
@@ -259,9 +295,17 @@ class _Follower:
         yield Listing(items, unreadable, version)
 
     def _check(self) -> None:
-        """After a failure or a long silence: a server that went back in time would let a watch from the future wait for ever."""
+        """After a failure or a long silence: a server that went back in time would let a watch from
+        the future wait for ever.
+        """
         page = calls.list_page(
-            self._client, self._resource, namespace=self._namespace, labels=self._labels, limit=1, held=self._wire, decoder=_raw
+            self._client,
+            self._resource,
+            namespace=self._namespace,
+            labels=self._labels,
+            limit=1,
+            held=self._wire,
+            decoder=_raw,
         )
         self._live()
         self._doubt = False
@@ -275,10 +319,16 @@ class _Follower:
             ("resourceVersion", self._version),
             ("timeoutSeconds", self._patience.watch),
         ]
-        query += [(name, value) for name, value in (("labelSelector", self._labels), ("fieldSelector", self._fields)) if value]
+        query += [
+            (name, value)
+            for name, value in (("labelSelector", self._labels), ("fieldSelector", self._fields))
+            if value
+        ]
         began, told = time.monotonic(), False
         path = self._resource.path(self._namespace)
-        with self._client.open(path, query=query, silence=self._patience.watch + self._patience.slack, held=self._wire) as stream:
+        with self._client.open(
+            path, query=query, silence=self._patience.watch + self._patience.slack, held=self._wire
+        ) as stream:
             self._live()
             self._opened = began
             yield Bookmark(self._version)
@@ -300,7 +350,8 @@ class _Follower:
 
     def _told(self, frame: Frame) -> Change[Any] | Unreadable | Bookmark | None:
         kind, version = frame.type, frame.meta.resourceVersion
-        # Frames may come out of order: going on from a lower one would only tell again what was told.
+        # Frames may come out of order: going on from a lower one would only tell again what was
+        # told.
         if version and _order(version) >= _order(self._version):
             self._version = version
         if kind == "BOOKMARK":
@@ -334,7 +385,9 @@ class _Follower:
 
 
 def wait_after(error: KubeError, failures: int, patience: Patience) -> float:
-    """Seconds until the next try after so many failures in a row: never sooner than the server asked, and not all clients at once."""
+    """Seconds until the next try after so many failures in a row: never sooner than the server
+    asked, and not all clients at once.
+    """
     span = min(patience.most, patience.first * 2 ** min(failures - 1, 16))
     jitter = random.uniform(span / 2, span)  # noqa: S311 - nothing secret
     asked = error.retry_after if isinstance(error, Unavailable) else None
@@ -342,7 +395,9 @@ def wait_after(error: KubeError, failures: int, patience: Patience) -> float:
 
 
 def _order(version: str) -> int:
-    """Versions of one resource and server compare as numbers (64 bits); one that is none is taken for older than any."""
+    """Versions of one resource and server compare as numbers (64 bits); one that is none is taken
+    for older than any.
+    """
     return int(version) if version.isascii() and version.isdigit() and len(version) <= 20 else -1
 
 

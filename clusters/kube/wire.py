@@ -1,4 +1,6 @@
-"""Connections on which a waiting thread can be woken by another: what reading from a silent server needs."""
+"""Connections on which a waiting thread can be woken by another: what reading from a silent server
+needs.
+"""
 
 import contextlib
 import socket
@@ -12,7 +14,9 @@ _here = threading.local()
 
 
 class Wire:
-    """The socket that one request waits on. `cut` ends that wait from any thread, and every later one under this wire."""
+    """The socket that one request waits on. `cut` ends that wait from any thread, and every later
+    one under this wire.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -47,7 +51,8 @@ class Wire:
 
     def _shut(self) -> None:
         if self._socket is not None:
-            # Not the TLS socket's own method: that one takes its state away under the reading thread.
+            # Not the TLS socket's own method: that one takes its state away under the reading
+            # thread.
             with contextlib.suppress(OSError):
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
@@ -67,9 +72,11 @@ class Barred(urllib3.exceptions.HTTPError):
 
 
 class _Telling:
-    """A connection that tells its socket as soon as a request is sent, which is when the wait begins.
+    """A connection that tells its socket as soon as a request is sent, which is when the wait
+    begins.
 
-    `bars` says why nothing is sent to an IP address. It is asked once more when the connection stands: a name may lead elsewhere by then.
+    `bars` says why nothing is sent to an IP address. It is asked once more when the connection
+    stands: a name may lead elsewhere by then.
     """
 
     sock: socket.socket | None

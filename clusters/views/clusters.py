@@ -1,4 +1,6 @@
-"""Clusters as last seen: the list, and one cluster with its nodes and what it can do. Nothing is asked of a cluster for a page."""
+"""Clusters as last seen: the list, and one cluster with its nodes and what it can do. Nothing is
+asked of a cluster for a page.
+"""
 
 import uuid
 from typing import Any
@@ -40,13 +42,25 @@ def cluster(request: Request, pk: uuid.UUID) -> HttpResponse:
     found = seen(request, pk)
     nodes = list(found.nodes.all()[: MOST_NODES + 1])
     rows = node_rows(nodes[:MOST_NODES], pk)
-    context = {"cluster": found, "rows": rows, "more": len(nodes) > MOST_NODES, "most": MOST_NODES, "totals": totals(rows)}
-    return render(request, "clusters/cluster.html", context | checks_of(found, [node.gpus > 0 for node in nodes]))
+    context = {
+        "cluster": found,
+        "rows": rows,
+        "more": len(nodes) > MOST_NODES,
+        "most": MOST_NODES,
+        "totals": totals(rows),
+    }
+    return render(
+        request,
+        "clusters/cluster.html",
+        context | checks_of(found, [node.gpus > 0 for node in nodes]),
+    )
 
 
 @require_GET
 def checks(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """What a cluster can do and lets us do, as the part of its page that is asked for again while a check is on its way."""
+    """What a cluster can do and lets us do, as the part of its page that is asked for again while a
+    check is on its way.
+    """
     found = seen(request, pk)
     gpus = [each > 0 for each in found.nodes.values_list("gpus", flat=True)[:MOST_NODES]]
     return render(request, "clusters/_checks.html", {"cluster": found} | checks_of(found, gpus))
@@ -54,12 +68,16 @@ def checks(request: Request, pk: uuid.UUID) -> HttpResponse:
 
 def seen(request: Request, pk: uuid.UUID) -> Cluster:
     """The cluster, without its credentials, if the reader may see it. Raises Http404."""
-    found: Cluster = get_object_or_404(Cluster.objects.visible_to(request.user).defer("kubeconfig"), pk=pk)
+    found: Cluster = get_object_or_404(
+        Cluster.objects.visible_to(request.user).defer("kubeconfig"), pk=pk
+    )
     return found
 
 
 def checks_of(cluster: Cluster, gpus: list[bool]) -> dict[str, Any]:
-    """What templates/clusters/_checks.html needs beside the cluster. `gpus` says of each node whether it offers devices."""
+    """What templates/clusters/_checks.html needs beside the cluster. `gpus` says of each node
+    whether it offers devices.
+    """
     can, review = cluster.can, Review.from_json(cluster.permissions)
     asked = cluster.check_asked_at
     return {

@@ -29,7 +29,9 @@ SECRET = sensitive_post_parameters("kubeconfig", "token")
 @never_cache
 @SECRET
 def cluster_new(request: Request) -> HttpResponse:
-    """Add a cluster, or only try whether it can be reached so; nothing that was typed is lost by that."""
+    """Add a cluster, or only try whether it can be reached so; nothing that was typed is lost by
+    that.
+    """
     access.require(request.user, Verb.CREATE, Entity.CLUSTERS)
     form = ClusterForm(request.POST or None)
     if "test" in request.POST:
@@ -41,7 +43,11 @@ def cluster_new(request: Request) -> HttpResponse:
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
         else:
-            return onward(request, reverse("cluster", args=[made.pk]), f"Cluster {made.name} is added; it is being asked what it can do.")
+            return onward(
+                request,
+                reverse("cluster", args=[made.pk]),
+                f"Cluster {made.name} is added; it is being asked what it can do.",
+            )
     return _shown(request, form, None)
 
 
@@ -49,7 +55,9 @@ def cluster_new(request: Request) -> HttpResponse:
 @never_cache
 @SECRET
 def cluster_edit(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """Another name, other credentials, or where its GPUs' use is asked for; credentials that are stored are shown to nobody."""
+    """Another name, other credentials, or where its GPUs' use is asked for; credentials that are
+    stored are shown to nobody.
+    """
     access.require(request.user, Verb.EDIT, Entity.CLUSTERS, of_cluster(pk))
     found = _reach(pk)
     stored = {"name": found.name, "prometheus_url": found.prometheus_url}
@@ -62,7 +70,9 @@ def cluster_edit(request: Request, pk: uuid.UUID) -> HttpResponse:
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
         else:
-            return onward(request, reverse("cluster", args=[pk]), f"Cluster {found.name} is changed.")
+            return onward(
+                request, reverse("cluster", args=[pk]), f"Cluster {found.name} is changed."
+            )
     return _shown(request, form, found)
 
 
@@ -80,7 +90,11 @@ def cluster_enable(request: Request, pk: uuid.UUID) -> HttpResponse:
     access.require(request.user, Verb.EDIT, Entity.CLUSTERS, of_cluster(pk))
     found = _reach(pk)
     actions.enable(found, by=request.user)
-    return onward(request, reverse("cluster", args=[pk]), f"Cluster {found.name} is enabled; it is being asked how it is.")
+    return onward(
+        request,
+        reverse("cluster", args=[pk]),
+        f"Cluster {found.name} is enabled; it is being asked how it is.",
+    )
 
 
 @require_POST
@@ -89,12 +103,18 @@ def cluster_disable(request: Request, pk: uuid.UUID) -> HttpResponse:
     access.require(request.user, Verb.EDIT, Entity.CLUSTERS, of_cluster(pk))
     found = _reach(pk)
     actions.disable(found, by=request.user)
-    return onward(request, reverse("cluster", args=[pk]), f"Cluster {found.name} is disabled. What runs there goes on.")
+    return onward(
+        request,
+        reverse("cluster", args=[pk]),
+        f"Cluster {found.name} is disabled. What runs there goes on.",
+    )
 
 
 @require_http_methods(["GET", "POST"])
 def cluster_remove(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """The question before a cluster is removed, with what stands against it and what would happen; and the removal."""
+    """The question before a cluster is removed, with what stands against it and what would happen;
+    and the removal.
+    """
     access.require(request.user, Verb.DELETE, Entity.CLUSTERS, of_cluster(pk))
     found = _reach(pk)
     if request.method == "POST":
@@ -121,7 +141,9 @@ def _change(cluster: Cluster, form: ClusterChangeForm, by: User) -> None:
 
 
 def _tried(request: Request, form: ClusterForm, cluster: Cluster | None) -> HttpResponse:
-    """What the connection is like: as a part that takes the place of the last verdict, or without scripts in the form as it was typed."""
+    """What the connection is like: as a part that takes the place of the last verdict, or without
+    scripts in the form as it was typed.
+    """
     trial = _trial(form, cluster)
     if request.htmx:
         return render(request, "clusters/_trial.html", {"trial": trial, "form": form})
@@ -140,6 +162,13 @@ def _trial(form: ClusterForm, cluster: Cluster | None) -> Trial | None:
     return trying.tried(way, kubeconfig)
 
 
-def _shown(request: Request, form: ClusterForm, cluster: Cluster | None, trial: Trial | None = None) -> HttpResponse:
+def _shown(
+    request: Request, form: ClusterForm, cluster: Cluster | None, trial: Trial | None = None
+) -> HttpResponse:
     context = {"form": form, "cluster": cluster, "trial": trial}
-    return render(request, "clusters/cluster_form.html", context, status=422 if form.errors and not trial else 200)
+    return render(
+        request,
+        "clusters/cluster_form.html",
+        context,
+        status=422 if form.errors and not trial else 200,
+    )

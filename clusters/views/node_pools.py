@@ -36,8 +36,16 @@ def table(counted: Counted) -> Table:
         (
             Column("name", "Node pool", lambda row: row.name, "node_pools/_name.html", ("name",)),
             Column("description", "Description", lambda row: row.description, is_extra=True),
-            Column("cluster", "Cluster", lambda row: row.cluster.name, "projects/_project_cluster.html", ("cluster__name",)),
-            Column("label", "Label", _label, "node_pools/_label.html", ("label_key", "label_value")),
+            Column(
+                "cluster",
+                "Cluster",
+                lambda row: row.cluster.name,
+                "projects/_project_cluster.html",
+                ("cluster__name",),
+            ),
+            Column(
+                "label", "Label", _label, "node_pools/_label.html", ("label_key", "label_value")
+            ),
             Column("nodes", "Nodes", counted.nodes, is_number=True),
             Column("gpus", "GPUs", lambda row: gpus(counted.gpus(row)), is_number=True),
             Column("projects", "Projects", lambda row: row.projects_count or 0, is_number=True),
@@ -46,7 +54,9 @@ def table(counted: Counted) -> Table:
         ),
         search=("name__icontains", "label_key__icontains", "label_value__icontains"),
         search_words="Search by name or label",
-        filters=(Filter("cluster", "Cluster", _clusters, lambda rows, value: rows.filter(cluster=value)),),
+        filters=(
+            Filter("cluster", "Cluster", _clusters, lambda rows, value: rows.filter(cluster=value)),
+        ),
     )
 
 
@@ -56,7 +66,12 @@ def _label(row: NodePool) -> str:
 
 def _clusters(request: HttpRequest) -> list[tuple[str, str]]:
     user: Any = request.user
-    return [(str(pk), name) for pk, name in Cluster.objects.visible_to(user).order_by("name").values_list("pk", "name")[:200]]
+    return [
+        (str(pk), name)
+        for pk, name in Cluster.objects.visible_to(user)
+        .order_by("name")
+        .values_list("pk", "name")[:200]
+    ]
 
 
 @require_GET
@@ -66,17 +81,36 @@ def pools(request: Request) -> HttpResponse:
     may_create = request.user.rights.anywhere(Permission(Entity.NODE_POOLS, Verb.CREATE))
     context = {
         "heading": "Node pools",
-        "about": "Nodes of a cluster that have a label, under a name that workloads and projects use.",
+        "about": (
+            "Nodes of a cluster that have a label, under a name that workloads and projects use."
+        ),
         "new": reverse("node-pool-new") if may_create else "",
         "new_words": "New node pool",
         "new_dialog": True,
-        "may_not": may_not(request.user, Verb.CREATE, Entity.NODE_POOLS, words="New node pool", icon="plus", anywhere=True),
+        "may_not": may_not(
+            request.user,
+            Verb.CREATE,
+            Entity.NODE_POOLS,
+            words="New node pool",
+            icon="plus",
+            anywhere=True,
+        ),
         "empty": "node_pools/_none.html",
     }
-    through = Project.node_pools.through.objects.filter(nodepool=OuterRef("pk"), project__left_at=None).order_by().values("nodepool")
+    through = (
+        Project.node_pools.through.objects.filter(nodepool=OuterRef("pk"), project__left_at=None)
+        .order_by()
+        .values("nodepool")
+    )
     counts = Subquery(through.values(found=Count("project")))
-    rows = visible.select_related("cluster").defer("cluster__kubeconfig", "cluster__permissions").annotate(projects_count=counts)
-    return tables.answer(request, rows, table(Counted(visible)), "parts/list.html", context, file="node-pools")
+    rows = (
+        visible.select_related("cluster")
+        .defer("cluster__kubeconfig", "cluster__permissions")
+        .annotate(projects_count=counts)
+    )
+    return tables.answer(
+        request, rows, table(Counted(visible)), "parts/list.html", context, file="node-pools"
+    )
 
 
 @require_GET
@@ -109,7 +143,9 @@ def pool_new(request: Request) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             made = node_pools.create(form, request.user)
-            return onward(request, reverse("node-pool", args=[made.pk]), f"Node pool {made.name} is created.")
+            return onward(
+                request, reverse("node-pool", args=[made.pk]), f"Node pool {made.name} is created."
+            )
         except Clash as refusal:
             form.add_error(refusal.field, refusal.text)
     way = {"url": reverse("node-pool-new"), "title": "New node pool", "yes": "Create node pool"}
@@ -123,27 +159,43 @@ def pool_edit(request: Request, pk: int) -> HttpResponse:
     access.require(request.user, Verb.EDIT, Entity.NODE_POOLS, of_cluster(found.cluster_id))
     values = NodePoolForm.values(found)
     form = NodePoolForm(request.POST or None, initial=values, row=found)
-    way: dict[str, Any] = {"url": reverse("node-pool-edit", args=[pk]), "title": f"Edit {found.name}", "yes": "Save"}
+    way: dict[str, Any] = {
+        "url": reverse("node-pool-edit", args=[pk]),
+        "title": f"Edit {found.name}",
+        "yes": "Save",
+    }
     way |= {"back": reverse("node-pool", args=[pk]), "back_words": found.name}
     way |= editing.fields(found.version, quotas.as_typed(values))
     if request.method == "POST":
-        # What was started from stays with the form until it is saved, however often it has to be mended.
+        # What was started from stays with the form until it is saved, however often it has to be
+        # mended.
         way |= {"started_from": request.POST.get(editing.FIELD, "")}
         if form.is_valid():
             try:
                 node_pools.change(found, form, request.user, editing.started_version(request.POST))
-                return onward(request, reverse("node-pool", args=[pk]), f"Node pool {found.name} is changed.")
+                return onward(
+                    request, reverse("node-pool", args=[pk]), f"Node pool {found.name} is changed."
+                )
             except editing.ChangedMeanwhile:
                 now = _seen(request, pk)
                 by, at = changes.last("node-pool", pk)
-                told = editing.fields(now.version, quotas.as_typed(NodePoolForm.values(now)), sent=request.POST, form=form, by=by, at=at)
+                told = editing.fields(
+                    now.version,
+                    quotas.as_typed(NodePoolForm.values(now)),
+                    sent=request.POST,
+                    form=form,
+                    by=by,
+                    at=at,
+                )
                 return _shown(request, form, way | told, status=409)
     return _shown(request, form, way)
 
 
 @require_http_methods(["GET", "POST"])
 def pool_delete(request: Request, pk: int) -> HttpResponse:
-    """The question before a node pool is deleted, with what stands against it, and then the deletion."""
+    """The question before a node pool is deleted, with what stands against it, and then the
+    deletion.
+    """
     found = _seen(request, pk)
     access.require(request.user, Verb.DELETE, Entity.NODE_POOLS, of_cluster(found.cluster_id))
     if request.method == "POST":
@@ -155,10 +207,22 @@ def pool_delete(request: Request, pk: int) -> HttpResponse:
 
 def _seen(request: Request, pk: int) -> NodePool:
     """The pool, if the reader may see it. Raises Http404."""
-    rows = NodePool.objects.visible_to(request.user).select_related("cluster").defer("cluster__kubeconfig", "cluster__permissions")
+    rows = (
+        NodePool.objects.visible_to(request.user)
+        .select_related("cluster")
+        .defer("cluster__kubeconfig", "cluster__permissions")
+    )
     found: NodePool = get_object_or_404(rows, pk=pk)
     return found
 
 
-def _shown(request: Request, form: NodePoolForm, way: dict[str, Any], status: int = 0) -> HttpResponse:
-    return page(request, "parts/form.html", "parts/_form.html", {"form": form} | way, status=status or (422 if form.errors else 200))
+def _shown(
+    request: Request, form: NodePoolForm, way: dict[str, Any], status: int = 0
+) -> HttpResponse:
+    return page(
+        request,
+        "parts/form.html",
+        "parts/_form.html",
+        {"form": form} | way,
+        status=status or (422 if form.errors else 200),
+    )

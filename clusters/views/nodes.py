@@ -18,7 +18,9 @@ from projects.http import Request
 
 @require_GET
 def node(request: Request, pk: uuid.UUID, name: str) -> HttpResponse:
-    """One node; of the pods on it those that the reader may see, and how many there are beside them."""
+    """One node; of the pods on it those that the reader may see, and how many there are beside
+    them.
+    """
     cluster = seen(request, pk)
     found = get_object_or_404(Node, cluster=cluster, name=name)
     [row] = node_rows([found], pk)

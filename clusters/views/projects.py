@@ -27,7 +27,9 @@ def project_new(request: Request) -> HttpResponse:
     form = ProjectForm(request.POST or None, user=request.user)
     if request.method == "POST" and (made := _saved(form)):
         return onward(
-            request, reverse("project", args=[made.pk]), f"Project {made.name} is created; its namespace and Queue are being made."
+            request,
+            reverse("project", args=[made.pk]),
+            f"Project {made.name} is created; its namespace and Queue are being made.",
         )
     way = {"url": reverse("project-new"), "title": "New project", "yes": "Create project"}
     return _shown(request, form, way | {"back": reverse("projects"), "back_words": "Projects"})
@@ -35,50 +37,80 @@ def project_new(request: Request) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def project_edit(request: Request, pk: int) -> HttpResponse:
-    """Another department, quota or limits. Name and cluster stay: objects in the cluster are named after them."""
+    """Another department, quota or limits. Name and cluster stay: objects in the cluster are named
+    after them.
+    """
     found = _seen(request, pk)
     access.require(request.user, Verb.EDIT, Entity.PROJECTS, of_project(pk))
     values = QuotaForm.values(found)
     form = QuotaForm(request.POST or None, initial=values, user=request.user, row=found)
     page_of = reverse("project", args=[pk])
-    way: dict[str, Any] = {"url": reverse("project-edit", args=[pk]), "title": f"Edit {found.name}", "yes": "Save"}
-    way |= {"back": page_of, "back_words": found.name} | editing.fields(found.version, quotas.as_typed(values))
+    way: dict[str, Any] = {
+        "url": reverse("project-edit", args=[pk]),
+        "title": f"Edit {found.name}",
+        "yes": "Save",
+    }
+    way |= {"back": page_of, "back_words": found.name} | editing.fields(
+        found.version, quotas.as_typed(values)
+    )
     if request.method == "POST":
-        # What was started from stays with the form until it is saved, however often it has to be mended.
+        # What was started from stays with the form until it is saved, however often it has to be
+        # mended.
         way |= {"started_from": request.POST.get(editing.FIELD, "")}
         try:
             if _saved(form, editing.started_version(request.POST)):
-                return onward(request, page_of, f"Project {found.name} is changed; its Queue follows.")
+                return onward(
+                    request, page_of, f"Project {found.name} is changed; its Queue follows."
+                )
         except editing.ChangedMeanwhile:
             now = _seen(request, pk)
             by, at = changes.last("project", pk)
-            told = editing.fields(now.version, quotas.as_typed(QuotaForm.values(now)), sent=request.POST, form=form, by=by, at=at)
+            told = editing.fields(
+                now.version,
+                quotas.as_typed(QuotaForm.values(now)),
+                sent=request.POST,
+                form=form,
+                by=by,
+                at=at,
+            )
             return _shown(request, form, way | told, status=409)
     return _shown(request, form, way)
 
 
 @require_http_methods(["GET", "POST"])
 def project_delete(request: Request, pk: int) -> HttpResponse:
-    """The question before a project is deleted, with what stands against it and what will happen, and then the deletion."""
+    """The question before a project is deleted, with what stands against it and what will happen,
+    and then the deletion.
+    """
     found = _seen(request, pk)
     access.require(request.user, Verb.DELETE, Entity.PROJECTS, of_project(pk))
     if request.method == "POST":
         leaving.leave(found, request.user)
         leave.soon(found.pk, making.LOOKS)
-        return onward(request, reverse("projects"), f"Project {found.name} is deleted; it is being removed from its cluster.")
+        return onward(
+            request,
+            reverse("projects"),
+            f"Project {found.name} is deleted; it is being removed from its cluster.",
+        )
     names = leaving.hindrances(found)
     context = {"project": found, "hindered": leaving.in_the_way(found, names) if names else ""}
     return page(request, "projects/delete.html", "projects/_delete.html", context)
 
 
 def _seen(request: Request, pk: int) -> Project:
-    seen = Project.objects.visible_to(request.user).select_related("department", "cluster").defer("cluster__kubeconfig")
+    seen = (
+        Project.objects.visible_to(request.user)
+        .select_related("department", "cluster")
+        .defer("cluster__kubeconfig")
+    )
     found: Project = get_object_or_404(seen, pk=pk)
     return found
 
 
 def _saved(form: QuotaForm, edited: int | None = None) -> Project | None:
-    """The project in the database, and asked for in the cluster; None where the form has to be mended. Raises ChangedMeanwhile."""
+    """The project in the database, and asked for in the cluster; None where the form has to be
+    mended. Raises ChangedMeanwhile.
+    """
     if not form.is_valid():
         return None
     try:
@@ -93,4 +125,10 @@ def _saved(form: QuotaForm, edited: int | None = None) -> Project | None:
 def _shown(request: Request, form: QuotaForm, way: dict[str, Any], status: int = 0) -> HttpResponse:
     datalist = ("departments", form.department_names) if form.makes_departments else None
     context = {"form": form, "datalist": datalist} | way
-    return page(request, "parts/form.html", "parts/_form.html", context, status=status or (422 if form.errors else 200))
+    return page(
+        request,
+        "parts/form.html",
+        "parts/_form.html",
+        context,
+        status=status or (422 if form.errors else 200),
+    )

@@ -1,4 +1,6 @@
-"""Filters and tags of every template: icons, times, durations, counts of GPUs, form fields, badges, addresses."""
+"""Filters and tags of every template: icons, times, durations, counts of GPUs, form fields, badges,
+addresses.
+"""
 
 import datetime
 import math
@@ -9,7 +11,14 @@ from functools import lru_cache
 from typing import Any
 
 from django import template
-from django.forms import BoundField, CheckboxInput, CheckboxSelectMultiple, RadioSelect, Select, Textarea
+from django.forms import (
+    BoundField,
+    CheckboxInput,
+    CheckboxSelectMultiple,
+    RadioSelect,
+    Select,
+    Textarea,
+)
 from django.http import HttpRequest
 from django.template import Context, Node
 from django.template.base import FilterExpression, Parser, TextNode, Token
@@ -34,7 +43,9 @@ _UNLIKELY = 7_310_944_186_052
 
 @register.tag(name="icon")
 def icon_tag(parser: Parser, token: Token) -> Node:
-    """`{% icon name [css] %}`: see `icon`. One whose name is written out is drawn when its template is read: a table shows hundreds."""
+    """`{% icon name [css] %}`: see `icon`. One whose name is written out is drawn when its template
+    is read: a table shows hundreds.
+    """
     given = [parser.compile_filter(each) for each in token.split_contents()[1:]]
     if any(each.is_var or each.filters for each in given):
         return _Icon(given)
@@ -51,12 +62,16 @@ class _Icon(Node):
 
 @lru_cache(maxsize=1024)
 def icon(name: str, css: str = "") -> SafeString:
-    """A Lucide icon of the sprite, 16 px, unseen by screen readers: the text beside it, or an aria-label, says what it means.
+    """A Lucide icon of the sprite, 16 px, unseen by screen readers: the text beside it, or an
+    aria-label, says what it means.
 
     Where the sprite is does not change while a process runs.
     """
     return format_html(
-        '<svg class="mu-icon{}" width="16" height="16" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
+        (
+            '<svg class="mu-icon{}" width="16" height="16" aria-hidden="true" '
+            'focusable="false"><use href="{}#{}"></use></svg>'
+        ),
         f" {css}" if css else "",
         static("icons/icons.svg"),
         name,
@@ -65,11 +80,15 @@ def icon(name: str, css: str = "") -> SafeString:
 
 @register.simple_tag
 def status(subject: Any, age: bool = True) -> SafeString:
-    """The badge of a workload, an attempt, or a Status: colour, icon, word and, where `status_at` is known, its age."""
+    """The badge of a workload, an attempt, or a Status: colour, icon, word and, where `status_at`
+    is known, its age.
+    """
     state = getattr(subject, "state", subject)
     label = format_html(
-        '<span class="pf-v6-c-label mu-status pf-m-compact pf-m-{}" title="{}"><span class="pf-v6-c-label__content">'
-        '<span class="pf-v6-c-label__icon">{}</span><span class="pf-v6-c-label__text">{}</span></span></span>',
+        '<span class="pf-v6-c-label mu-status pf-m-compact pf-m-{}" title="{}"><span '
+        'class="pf-v6-c-label__content">'
+        '<span class="pf-v6-c-label__icon">{}</span><span '
+        'class="pf-v6-c-label__text">{}</span></span></span>',
         _PALETTE.get(state.colour, state.colour),
         state.meaning,
         icon(state.icon),
@@ -78,12 +97,16 @@ def status(subject: Any, age: bool = True) -> SafeString:
     moment = getattr(subject, "status_at", None)
     if not age or moment is None:
         return label
-    return format_html('<span class="mu-status-aged">{} <span class="mu-age">{}</span></span>', label, when(moment))
+    return format_html(
+        '<span class="mu-status-aged">{} <span class="mu-age">{}</span></span>', label, when(moment)
+    )
 
 
 @register.filter
 def when(moment: datetime.datetime | None) -> SafeString | str:
-    """A time as its distance from now, exact on hover; the page's script keeps it fresh and in the reader's zone."""
+    """A time as its distance from now, exact on hover; the page's script keeps it fresh and in the
+    reader's zone.
+    """
     if moment is None:
         return NOTHING
     return _time(moment.astimezone(datetime.UTC), "when", _distance(moment, timezone.now()))
@@ -91,7 +114,9 @@ def when(moment: datetime.datetime | None) -> SafeString | str:
 
 @register.filter
 def at(moment: datetime.datetime | None) -> SafeString | str:
-    """A time as the clock showed it, to the minute; the page's script puts it into the reader's zone."""
+    """A time as the clock showed it, to the minute; the page's script puts it into the reader's
+    zone.
+    """
     if moment is None:
         return NOTHING
     there = moment.astimezone(datetime.UTC)
@@ -99,8 +124,13 @@ def at(moment: datetime.datetime | None) -> SafeString | str:
 
 
 def _time(moment: datetime.datetime, kind: str, words: str) -> SafeString:
-    """A time in UTC. A table has two in each row: nothing in it has to be escaped, which would take as long as the rest."""
-    exact, title = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"), moment.strftime("%-d %b %Y, %H:%M:%S UTC")
+    """A time in UTC. A table has two in each row: nothing in it has to be escaped, which would take
+    as long as the rest.
+    """
+    exact, title = (
+        moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        moment.strftime("%-d %b %Y, %H:%M:%S UTC"),
+    )
     return mark_safe(f'<time datetime="{exact}" title="{title}" data-{kind}>{words}</time>')  # noqa: S308
 
 
@@ -158,14 +188,20 @@ def bytes_(number: int | None) -> str:
     size = float(number)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if abs(size) < 1024 or unit == "TiB":
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 or size == int(size) else f"{size:.1f} {unit}"
+            return (
+                f"{size:.0f} {unit}"
+                if unit == "B" or size >= 100 or size == int(size)
+                else f"{size:.1f} {unit}"
+            )
         size /= 1024
     return NOTHING
 
 
 @register.simple_tag
 def query(request: HttpRequest, **changes: Any) -> str:
-    """The current query string with changes: None or "" removes a key, a list sets all its values. Always starts with "?"."""
+    """The current query string with changes: None or "" removes a key, a list sets all its values.
+    Always starts with "?".
+    """
     parameters = request.GET.copy()
     for key, value in changes.items():
         if value is None or value == "":
@@ -184,7 +220,11 @@ def field(bound: BoundField) -> dict[str, Any]:
     A field's `template_note` and `policy_note` say what somebody has decided about it.
     """
     widget = bound.field.widget
-    notes = [note for name in ("template_note", "policy_note") if (note := getattr(bound.field, name, ""))]
+    notes = [
+        note
+        for name in ("template_note", "policy_note")
+        if (note := getattr(bound.field, name, ""))
+    ]
     group = isinstance(widget, RadioSelect | CheckboxSelectMultiple)
     shown = [
         (f"{bound.auto_id}_error", bool(bound.errors)),
@@ -209,20 +249,34 @@ def field(bound: BoundField) -> dict[str, Any]:
         if isinstance(widget, Textarea)
         else "text"
     )
-    control = bound.as_widget() if group or bound.is_hidden else bound.as_widget(attrs={k: v for k, v in attributes.items() if v})
-    return {"field": bound, "kind": kind, "control": control, "described": attributes["aria-describedby"], "notes": notes}
+    control = (
+        bound.as_widget()
+        if group or bound.is_hidden
+        else bound.as_widget(attrs={k: v for k, v in attributes.items() if v})
+    )
+    return {
+        "field": bound,
+        "kind": kind,
+        "control": control,
+        "described": attributes["aria-describedby"],
+        "notes": notes,
+    }
 
 
 @register.filter
 def may(user: Any, permission: str) -> bool:
-    """Whether somebody may do this ("clusters:edit") anywhere: to offer a button. The door judges again, and where."""
+    """Whether somebody may do this ("clusters:edit") anywhere: to offer a button. The door judges
+    again, and where.
+    """
     rights = getattr(user, "rights", None)
     return rights is not None and permission in rights.written
 
 
 @register.simple_tag
 def address(name: str, key: int | uuid.UUID) -> str:
-    """As `url` with one key, for what a table says hundreds of times: the address is looked up once, and the key put in."""
+    """As `url` with one key, for what a table says hundreds of times: the address is looked up
+    once, and the key put in.
+    """
     before, after = _around_key(name, isinstance(key, uuid.UUID), get_script_prefix())
     return f"{before}{key}{after}"
 

@@ -1,4 +1,6 @@
-"""What a table of `console.tables` has hundreds of, cells and choices, drawn without a template's loops: most of them are one text."""
+"""What a table of `console.tables` has hundreds of, cells and choices, drawn without a template's
+loops: most of them are one text.
+"""
 
 from collections.abc import Iterable
 from html import escape
@@ -24,8 +26,17 @@ def cell(column: Column, row: Any) -> str:
 
 @register.simple_tag(takes_context=True)
 def rows(context: Context, listing: Listing) -> SafeString:
-    """The body of the table. Templates of columns and of actions find `row` and all that the page has; those of columns `column`, too."""
-    columns = [(*_around(column, column is listing.columns[0]), column, _template(context, column.template)) for column in listing.columns]
+    """The body of the table. Templates of columns and of actions find `row` and all that the page
+    has; those of columns `column`, too.
+    """
+    columns = [
+        (
+            *_around(column, column is listing.columns[0]),
+            column,
+            _template(context, column.template),
+        )
+        for column in listing.columns
+    ]
     actions = _template(context, listing.table.actions)
     drawn: list[str] = []
     with context.push():
@@ -33,7 +44,13 @@ def rows(context: Context, listing: Listing) -> SafeString:
             context["row"] = row
             drawn.append("<tr>")
             for opening, closing, column, shown in columns:
-                drawn += (opening, _rendered(shown, context, column) if shown else conditional_escape(_said(column, row)), closing)
+                drawn += (
+                    opening,
+                    _rendered(shown, context, column)
+                    if shown
+                    else conditional_escape(_said(column, row)),
+                    closing,
+                )
             if actions:
                 drawn += ('<td class="mu-end">', _rendered(actions, context), "</td>")
             drawn.append("</tr>\n")
@@ -45,7 +62,11 @@ def rows(context: Context, listing: Listing) -> SafeString:
 def options(choices: Iterable[tuple[str, str]], chosen: str) -> SafeString:
     """What a select offers, as (value, words)."""
     # There may be hundreds: `format_html_join` takes five times as long.
-    drawn = (f'<option value="{escape(key)}"{" selected" if key == chosen else ""}>{escape(words)}</option>' for key, words in choices)
+    drawn = (
+        "<option "
+        f'value="{escape(key)}"{" selected" if key == chosen else ""}>{escape(words)}</option>'
+        for key, words in choices
+    )
     return mark_safe("".join(drawn))  # noqa: S308 - escaped above
 
 
@@ -55,8 +76,12 @@ def _said(column: Column, row: Any) -> str:
 
 def _around(column: Column, is_first: bool) -> tuple[str, str]:
     if is_first:
-        return format_html('<th scope="row" class="mu-name" data-column="{}">', column.name), "</th>"
-    return format_html('<td class="{}" data-column="{}">', "mu-number" if column.is_number else "", column.name), "</td>"
+        return format_html(
+            '<th scope="row" class="mu-name" data-column="{}">', column.name
+        ), "</th>"
+    return format_html(
+        '<td class="{}" data-column="{}">', "mu-number" if column.is_number else "", column.name
+    ), "</td>"
 
 
 def _template(context: Context, name: str) -> Template | None:
@@ -65,6 +90,8 @@ def _template(context: Context, name: str) -> Template | None:
 
 
 def _rendered(shown: Template, context: Context, column: Column | None = None) -> str:
-    """As `include` has it: what a template sets stays in it. It is drawn as a part of the page: no `cycle` or `block` stands in it."""
+    """As `include` has it: what a template sets stays in it. It is drawn as a part of the page: no
+    `cycle` or `block` stands in it.
+    """
     with context.push(column=column):
         return shown.nodelist.render(context)

@@ -16,17 +16,34 @@ from projects.scopes import TENANT, Level, Scope, of_cluster, of_department, of_
 
 _TEXTS = ("name", "description")
 _PLACED = ("scope", "projectId", "departmentId", "clusterId")
-_SHOWN_ONLY = ("id", "kind", "createdBy", "createdAt", "updatedBy", "updatedAt", "projectName", "builtIn", "version")
+_SHOWN_ONLY = (
+    "id",
+    "kind",
+    "createdBy",
+    "createdAt",
+    "updatedBy",
+    "updatedAt",
+    "projectName",
+    "builtIn",
+    "version",
+)
 """What an answer has beside, so that an answer can be sent back as it is."""
 _ONLY_FALSE = ("autoDelete", "private")
 """What Run:ai's clients always send, with false where nobody asked for it."""
-READ = frozenset(f"meta.{name}" for name in (*_TEXTS, *_PLACED, *_SHOWN_ONLY, *_ONLY_FALSE)) | {"usedBy", "compliance"}
+READ = frozenset(f"meta.{name}" for name in (*_TEXTS, *_PLACED, *_SHOWN_ONLY, *_ONLY_FALSE)) | {
+    "usedBy",
+    "compliance",
+}
 _LEVELS = {"projectId": Level.PROJECT, "departmentId": Level.DEPARTMENT, "clusterId": Level.CLUSTER}
 
 
 def read(rest: Rest, body: Any) -> tuple[Typed, int | None]:
-    """What a body says as typed into the form, and the version that it says it changes. Raises Invalid with all that is wrong."""
-    if not isinstance(body, Mapping) or any(not isinstance(body.get(name) or {}, Mapping) for name in ("meta", "spec")):
+    """What a body says as typed into the form, and the version that it says it changes. Raises
+    Invalid with all that is wrong.
+    """
+    if not isinstance(body, Mapping) or any(
+        not isinstance(body.get(name) or {}, Mapping) for name in ("meta", "spec")
+    ):
         raise Invalid([("body", "The body must be an object with the objects meta and spec.")])
     typed, problems = rest.read(body, READ)
     meta: Mapping[str, Any] = body.get("meta") or {}
@@ -37,7 +54,12 @@ def read(rest: Rest, body: Any) -> tuple[Typed, int | None]:
             problems.append((f"meta.{name}", f"meta.{name} must be a text."))
     for name in _ONLY_FALSE:
         if meta.get(name) not in (None, False):
-            problems.append((f"meta.{name}", f"meta.{name} can only be false: Muster has no such assets. Leave it out."))
+            problems.append(
+                (
+                    f"meta.{name}",
+                    f"meta.{name} can only be false: Muster has no such assets. Leave it out.",
+                )
+            )
     if scope := _scope(meta, problems):
         typed["scope"] = [str(scope)]
     version = meta.get("version")
@@ -58,12 +80,16 @@ def _scope(meta: Mapping[str, Any], problems: Problems) -> Scope | None:
         return TENANT
     name = next((each for each, level in _LEVELS.items() if level == said), "")
     if not name:
-        problems.append(("meta.scope", "meta.scope must be one of tenant, cluster, department and project."))
+        problems.append(
+            ("meta.scope", "meta.scope must be one of tenant, cluster, department and project.")
+        )
         return None
     try:
         return Scope.read(f"{said}:{ids.get(name, '')}")
     except ValueError:
-        problems.append((f"meta.{name}", f"meta.{name} must be given for the scope {said}, and be its id."))
+        problems.append(
+            (f"meta.{name}", f"meta.{name} must be given for the scope {said}, and be its id.")
+        )
         return None
 
 
@@ -134,16 +160,30 @@ def schema(kind: Kind, form: type[AssetForm]) -> schemas.Schema:
     assert rest is not None
     own = rest.schema["properties"]
     meta = meta_schema(kind_word(kind, form), **own.get("meta", {}).get("properties", {}))
-    counted = schemas.obj(workloads=schemas.WHOLE, templates=schemas.WHOLE, dataSources=schemas.WHOLE)
+    counted = schemas.obj(
+        workloads=schemas.WHOLE, templates=schemas.WHOLE, dataSources=schemas.WHOLE
+    )
     more = {"compliance": complying.SCHEMA} if kind.key in complying.KINDS else {}
-    return schemas.obj(["meta", "spec"], meta=meta, spec=_nullable(own.get("spec", schemas.obj())), usedBy=counted, **more)
+    return schemas.obj(
+        ["meta", "spec"],
+        meta=meta,
+        spec=_nullable(own.get("spec", schemas.obj())),
+        usedBy=counted,
+        **more,
+    )
 
 
 def any_schema(kind: Kind) -> schemas.Schema:
     """An asset of an answer, of whichever form."""
     words = [kind_word(kind, form) for form in kind.forms.values()]
-    meta = meta_schema(words[0], kind=schemas.words(*words)) if len(words) > 1 else meta_schema(words[0])
-    return schemas.obj(["meta", "spec"], meta=meta, spec={"type": "object"}, usedBy={"type": "object"})
+    meta = (
+        meta_schema(words[0], kind=schemas.words(*words))
+        if len(words) > 1
+        else meta_schema(words[0])
+    )
+    return schemas.obj(
+        ["meta", "spec"], meta=meta, spec={"type": "object"}, usedBy={"type": "object"}
+    )
 
 
 def meta_asked(**more: schemas.Schema) -> schemas.Schema:
@@ -155,7 +195,10 @@ def meta_asked(**more: schemas.Schema) -> schemas.Schema:
         projectId=schemas.said(schemas.WHOLE, "Of the scope project."),
         departmentId=schemas.said(schemas.TEXT, "Of the scope department."),
         clusterId=schemas.said(schemas.ID, "Of the scope cluster."),
-        version=schemas.said(schemas.WHOLE, "Of the asset that is changed: 409 where somebody else has changed it since."),
+        version=schemas.said(
+            schemas.WHOLE,
+            "Of the asset that is changed: 409 where somebody else has changed it since.",
+        ),
         **more,
     )
 
@@ -171,7 +214,10 @@ def asking(form: type[AssetForm]) -> schemas.Schema:
 
 def _nullable(schema: schemas.Schema) -> schemas.Schema:
     """The same, of which every part may be null: that it is not given, or has nothing."""
-    properties = {name: {"anyOf": [part, {"type": "null"}]} for name, part in schema.get("properties", {}).items()}
+    properties = {
+        name: {"anyOf": [part, {"type": "null"}]}
+        for name, part in schema.get("properties", {}).items()
+    }
     return schema | {"properties": properties}
 
 

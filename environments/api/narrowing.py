@@ -1,4 +1,6 @@
-"""How a list of assets is narrowed: by scope, by what is for use in a project, a department or a cluster, and by fields."""
+"""How a list of assets is narrowed: by scope, by what is for use in a project, a department or a
+cluster, and by fields.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,10 +29,18 @@ PARAMETERS = [
     schemas.parameter("name", schemas.TEXT, "Exactly this name."),
     schemas.parameter("assetIds", schemas.TEXT, "These alone: ids with commas between them."),
     schemas.parameter("scope", schemas.words(*Level), "Those of exactly this level."),
-    schemas.parameter("projectId", schemas.TEXT, "Those for use in a project: its own, and those of what is above it."),
+    schemas.parameter(
+        "projectId",
+        schemas.TEXT,
+        "Those for use in a project: its own, and those of what is above it.",
+    ),
     schemas.parameter("departmentId", schemas.TEXT, "Those of a department, and of the tenant."),
     schemas.parameter("clusterId", schemas.ID, "Those of a cluster, and of the tenant."),
-    schemas.parameter("includeDescendants", schemas.FLAG, "Those of everything below as well. Not together with scope."),
+    schemas.parameter(
+        "includeDescendants",
+        schemas.FLAG,
+        "Those of everything below as well. Not together with scope.",
+    ),
 ]
 
 
@@ -55,7 +65,9 @@ def _placed(rows: "models.QuerySet[Any]", asked: Asked) -> "models.QuerySet[Any]
     """Those where scope and the ids of scopes say. Raises Invalid."""
     level, below = asked.choice("scope", ("", *Level)), asked.flag("includeDescendants")
     if level and below:
-        raise Invalid([("includeDescendants", "includeDescendants cannot be given together with scope.")])
+        raise Invalid(
+            [("includeDescendants", "includeDescendants cannot be given together with scope.")]
+        )
     given = next(((name, asked.text(name)) for name in _IDS if asked.text(name)), None)
     if level:
         rows = rows.filter(_of_level(Level(level)))
@@ -75,14 +87,20 @@ def _of_level(level: Level) -> models.Q:
 
 
 def _at(scope: Scope, *, exactly: bool, below: bool) -> models.Q:
-    """Those of the scope and those above it; those below it where they are wanted; or those of the scope alone."""
+    """Those of the scope and those above it; those below it where they are wanted; or those of the
+    scope alone.
+    """
     found = models.Q((f"{scope.level}_id", scope.id))
     if exactly:
         return found
     found |= models.Q(**TENANT.columns)
     if scope.level is Level.PROJECT and isinstance(scope.id, int):
         mine = Project.objects.filter(pk=scope.id)
-        return found | models.Q(department__in=mine.values("department")) | models.Q(cluster__in=mine.values("cluster"))
+        return (
+            found
+            | models.Q(department__in=mine.values("department"))
+            | models.Q(cluster__in=mine.values("cluster"))
+        )
     if below and scope.level is Level.DEPARTMENT:
         return found | models.Q(project__department=scope.id)
     return found | models.Q(project__cluster=scope.id) if below else found

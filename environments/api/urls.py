@@ -1,4 +1,6 @@
-"""The addresses of this room: the same two for every form of asset that the API has, and one for all forms of a kind with several."""
+"""The addresses of this room: the same two for every form of asset that the API has, and one for
+all forms of a kind with several.
+"""
 
 from collections.abc import Iterator
 
@@ -10,15 +12,25 @@ from environments.kinds import KINDS
 
 def _addresses() -> Iterator[URLPattern]:
     for kind in KINDS:
-        above = {form.rest.path.partition("/")[0] for form in kind.forms.values() if form.rest and "/" in form.rest.path}
+        above = {
+            form.rest.path.partition("/")[0]
+            for form in kind.forms.values()
+            if form.rest and "/" in form.rest.path
+        }
         for name in sorted(above):
             yield path(f"asset/{name}", view_of(kind, name).as_view(), name=f"api-asset-{name}")
         for form in kind.forms.values():
             if form.rest is None:
                 continue
             many, one = views_of(form)
-            yield path(f"asset/{form.rest.path}", many.as_view(), name=f"api-asset-{form.rest.name}")
-            yield path(f"asset/{form.rest.path}/<uuid:key>", one.as_view(), name=f"api-asset-{form.rest.name}-one")
+            yield path(
+                f"asset/{form.rest.path}", many.as_view(), name=f"api-asset-{form.rest.name}"
+            )
+            yield path(
+                f"asset/{form.rest.path}/<uuid:key>",
+                one.as_view(),
+                name=f"api-asset-{form.rest.name}-one",
+            )
 
 
 urlpatterns = list(_addresses())

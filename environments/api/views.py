@@ -44,7 +44,10 @@ class AssetsView(ApiView):
         found, following = asked.page(filtering.ordered(rows, asked, FIELDS, ("name", "pk")))
         prepare(self.kind, found, self.user)
         comply = complying(asked, self.user) if self.kind.key in KINDS else None
-        entries = [bodies.shown(self.kind, each, _used(each)) | (comply(each) if comply else {}) for each in found]
+        entries = [
+            bodies.shown(self.kind, each, _used(each)) | (comply(each) if comply else {})
+            for each in found
+        ]
         return Response(listed("entries", entries, following))
 
     def post(self, request: Request) -> Response:
@@ -66,7 +69,11 @@ class KindView(ApiView):
         rows = asked_for(actions.seen(self.kind.model, self.user), asked)
         found, following = asked.page(filtering.ordered(rows, asked, FIELDS, ("name", "pk")))
         prepare(self.kind, found, self.user)
-        return Response(listed("entries", [bodies.shown(self.kind, each, _used(each)) for each in found], following))
+        return Response(
+            listed(
+                "entries", [bodies.shown(self.kind, each, _used(each)) for each in found], following
+            )
+        )
 
 
 class AssetView(ApiView):
@@ -92,19 +99,33 @@ class AssetView(ApiView):
         version = Asked(request).whole("version", 0, 1, 2**31) or None
         with late.told(self.kind, asset, version):
             actions.remove(asset, self.user, version=version)
-        return Response({"code": 202, "message": f"The {self.kind.noun} {asset.name} was deleted."}, status=202)
+        return Response(
+            {"code": 202, "message": f"The {self.kind.noun} {asset.name} was deleted."}, status=202
+        )
 
     def _change(self, request: Request, key: uuid.UUID, *, keeps: bool) -> Response:
-        """Give it what the body says; what that does not say stays (`keeps`), or becomes what a new one has."""
+        """Give it what the body says; what that does not say stays (`keeps`), or becomes what a new
+        one has.
+        """
         asset = _reach(self, key)
         actions.require_change(asset, self.user)
         given, version = bodies.read(_rest(self.form), request.data)
         was = self.kind.typed(asset)
-        start = was if keeps else defaults_of(self.form, str(asset.scope)) | {"name": [asset.name]} | _secret(self.form, was)
+        start = (
+            was
+            if keeps
+            else defaults_of(self.form, str(asset.scope))
+            | {"name": [asset.name]}
+            | _secret(self.form, was)
+        )
         scopes = choices(self.user, self.kind, asset)
-        form = judged(self.form, merged(start, given), scopes=scopes, by=self.user, asset=asset, changes=True)
+        form = judged(
+            self.form, merged(start, given), scopes=scopes, by=self.user, asset=asset, changes=True
+        )
         with late.told(self.kind, asset, version):
-            actions.change(asset, form.values, scope=form.asset_scope, by=self.user, version=version)
+            actions.change(
+                asset, form.values, scope=form.asset_scope, by=self.user, version=version
+            )
         return Response(_told(self, key), status=202)
 
 
@@ -114,7 +135,9 @@ def judged(form: type[AssetForm], typed: Typed, **more: Any) -> AssetForm:
     if found.judged():
         return found
     rest, rows = _rest(form), found.rows
-    problems = list(_told_of(found, lambda name: rest.place_of(name) if name != NON_FIELD_ERRORS else ""))
+    problems = list(
+        _told_of(found, lambda name: rest.place_of(name) if name != NON_FIELD_ERRORS else "")
+    )
     for number, row in enumerate(rows.filled if rows is not None else ()):
         listed = f"{rows.name}.{number}" if rows is not None else ""
         problems += _told_of(row, lambda name, at=listed: rest.place_of(f"{at}.{name}"))  # type: ignore[misc]
@@ -128,7 +151,11 @@ def _told_of(form: TypedForm, place: Callable[[str], str]) -> Iterator[tuple[str
 def _once(problems: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """What stands beside a field needs not to be said of the whole as well."""
     beside = {text for place, text in problems if place}
-    return [(place or "spec", text) for place, text in dict.fromkeys(problems) if place or text not in beside]
+    return [
+        (place or "spec", text)
+        for place, text in dict.fromkeys(problems)
+        if place or text not in beside
+    ]
 
 
 def _secret(form: type[AssetForm], was: Typed) -> Typed:
@@ -161,7 +188,11 @@ def _told(view: AssetsView | AssetView, key: uuid.UUID) -> dict[str, Any]:
 
 
 def _used(asset: Any) -> Mapping[str, int]:
-    return {"workloads": asset.workloads, "templates": asset.templates, "dataSources": asset.sources}
+    return {
+        "workloads": asset.workloads,
+        "templates": asset.templates,
+        "dataSources": asset.sources,
+    }
 
 
 def view_of(kind: Kind, name: str) -> type[KindView]:
@@ -170,9 +201,13 @@ def view_of(kind: Kind, name: str) -> type[KindView]:
     class Every(KindView):
         @extend_schema(
             operation_id=f"list_asset_{name}",
-            description=f"Every {kind.noun} that you may see; `meta.kind` says of which sort it is. {kind.about}",
+            description=(
+                f"Every {kind.noun} that you may see; `meta.kind` says of which sort it is. "
+                f"{kind.about}"
+            ),
             parameters=[*schemas.list_parameters(FIELDS), *PARAMETERS],
-            responses={200: schemas.answer(schemas.items("entries", bodies.any_schema(kind)))} | schemas.errors(400, 401),
+            responses={200: schemas.answer(schemas.items("entries", bodies.any_schema(kind)))}
+            | schemas.errors(400, 401),
             tags=["assets"],
         )
         def get(self, request: Request) -> Response:
@@ -193,8 +228,13 @@ def views_of(form: type[AssetForm]) -> tuple[type[AssetsView], type[AssetView]]:
         @extend_schema(
             operation_id=f"list_asset_{name}",
             description=f"The assets of the sort “{noun}” that you may see. {kind.about}",
-            parameters=[*schemas.list_parameters(FIELDS), *PARAMETERS, *(COMPLYING if kind.key in KINDS else ())],
-            responses={200: schemas.answer(schemas.items("entries", one))} | schemas.errors(400, 401),
+            parameters=[
+                *schemas.list_parameters(FIELDS),
+                *PARAMETERS,
+                *(COMPLYING if kind.key in KINDS else ()),
+            ],
+            responses={200: schemas.answer(schemas.items("entries", one))}
+            | schemas.errors(400, 401),
             tags=["assets"],
         )
         def get(self, request: Request) -> Response:
@@ -222,7 +262,10 @@ def views_of(form: type[AssetForm]) -> tuple[type[AssetsView], type[AssetView]]:
 
         @extend_schema(
             operation_id=f"replace_asset_{name}",
-            description="Change it to what the body says; what is not given is as in a new one, but name, scope and secret stay.",
+            description=(
+                "Change it to what the body says; what is not given is as in a new one, but name, "
+                "scope and secret stay."
+            ),
             request=asking,
             responses=done | schemas.errors(400, 401, 403, 404, 409),
             tags=["assets"],
@@ -243,7 +286,11 @@ def views_of(form: type[AssetForm]) -> tuple[type[AssetsView], type[AssetView]]:
         @extend_schema(
             operation_id=f"delete_asset_{name}",
             description="Delete it. Refused while something needs it; the message names what.",
-            parameters=[schemas.parameter("version", schemas.WHOLE, "Refused where it is not the asset's any more.")],
+            parameters=[
+                schemas.parameter(
+                    "version", schemas.WHOLE, "Refused where it is not the asset's any more."
+                )
+            ],
             responses={202: schemas.answer(schemas.DONE)} | schemas.errors(400, 401, 403, 404, 409),
             tags=["assets"],
         )

@@ -1,8 +1,15 @@
-"""Forms of assets. A form is what a kind of asset is asked for by, on pages, in the wizard and over REST alike."""
+"""Forms of assets. A form is what a kind of asset is asked for by, on pages, in the wizard and over
+REST alike.
+"""
 
 from console.typed import Typed
 from environments.forms.asset import AssetForm, defaults_of, first_scope, typed_asset
-from environments.forms.compute import COMPUTE_PLACES, ComputeFields, ComputeResourceForm, typed_compute
+from environments.forms.compute import (
+    COMPUTE_PLACES,
+    ComputeFields,
+    ComputeResourceForm,
+    typed_compute,
+)
 from environments.forms.environment import EnvironmentForm
 from environments.forms.fields import HUNDRED, VariableRow, lines, percent, whole, words
 
@@ -26,7 +33,9 @@ __all__ = [
     "words",
 ]
 
-FORMS: dict[str, type[AssetForm]] = {form.kind: form for form in (EnvironmentForm, ComputeResourceForm)}
+FORMS: dict[str, type[AssetForm]] = {
+    form.kind: form for form in (EnvironmentForm, ComputeResourceForm)
+}
 """Those that a workload's wizard makes in place."""
 
 

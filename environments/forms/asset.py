@@ -1,4 +1,6 @@
-"""What the forms of all assets have. What is right is decided by `judging`; here are the fields, their words and their place."""
+"""What the forms of all assets have. What is right is decided by `judging`; here are the fields,
+their words and their place.
+"""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -34,18 +36,26 @@ class AssetForm(TypedForm):
     last: ClassVar[tuple[str, ...]] = ()
     """Fields that stand below the others."""
     asks_scope: ClassVar[bool] = False
-    """Whether none of several scopes is chosen beforehand, where too wide a one gives something away."""
+    """Whether none of several scopes is chosen beforehand, where too wide a one gives something
+    away.
+    """
     secrets: ClassVar[tuple[str, ...]] = ()
     """Fields whose values are never shown again."""
 
     name = forms.CharField(
-        label="Name", max_length=63, error_messages={"required": "Give it a name."}, help_text="Shown on its card in the wizard."
+        label="Name",
+        max_length=63,
+        error_messages={"required": "Give it a name."},
+        help_text="Shown on its card in the wizard.",
     )
     description = words("Description", max_length=250)
     scope = forms.ChoiceField(
         label="Scope",
         help_text="Who can see and use it.",
-        error_messages={"required": "Choose who can use it.", "invalid_choice": "Choose who can use it."},
+        error_messages={
+            "required": "Choose who can use it.",
+            "invalid_choice": "Choose who can use it.",
+        },
     )
 
     def __init__(
@@ -61,8 +71,13 @@ class AssetForm(TypedForm):
     ) -> None:
         super().__init__(data, quiet=quiet, **more)
         self.by, self.asset, self.changes = by, asset, changes
-        unchosen = [("", "Choose a scope")] if self.asks_scope and not changes and len(scopes) > 1 else []
-        self.fields["scope"].choices = [*unchosen, *((str(scope), words) for scope, words in scopes)]  # type: ignore[attr-defined]
+        unchosen = (
+            [("", "Choose a scope")] if self.asks_scope and not changes and len(scopes) > 1 else []
+        )
+        self.fields["scope"].choices = [  # type: ignore[attr-defined]
+            *unchosen,
+            *((str(scope), words) for scope, words in scopes),
+        ]
 
     @property
     def asset_scope(self) -> Scope:
@@ -92,7 +107,9 @@ class AssetForm(TypedForm):
 
     @classmethod
     def typed_of(cls, asset: Asset) -> Typed:
-        """The fields that only this kind has, as they would be typed to make this asset; nothing of a secret."""
+        """The fields that only this kind has, as they would be typed to make this asset; nothing of
+        a secret.
+        """
         return {}
 
     def judged(self) -> bool:
@@ -104,7 +121,9 @@ class AssetForm(TypedForm):
         return not self.is_wrong
 
     def blame_asset(self, field: str, text: str) -> None:
-        """Put a problem beside its field, also one of a row ("variables.1.name"); those of no field stand above all."""
+        """Put a problem beside its field, also one of a row ("variables.1.name"); those of no field
+        stand above all.
+        """
         listed, _, rest = field.partition(".")
         if self.rows is None or listed != self.rows.name:
             self.blame(field, text)
@@ -123,10 +142,19 @@ def first_scope(form: type[AssetForm], scopes: Sequence[Choice]) -> str:
 
 def defaults_of(form: type[AssetForm], scope: str) -> Typed:
     """A new asset's form before anything is typed."""
-    fields = {name: [str(field.initial)] for name, field in form.base_fields.items() if field.initial is not None}
+    fields = {
+        name: [str(field.initial)]
+        for name, field in form.base_fields.items()
+        if field.initial is not None
+    }
     return fields | {"scope": [scope]}
 
 
 def typed_asset(form: type[AssetForm], asset: Asset) -> Typed:
     """An asset as if it had been typed into its form."""
-    return {"name": [asset.name], "description": [asset.description], "scope": [str(asset.scope)], **form.typed_of(asset)}
+    return {
+        "name": [asset.name],
+        "description": [asset.description],
+        "scope": [str(asset.scope)],
+        **form.typed_of(asset),
+    }

@@ -1,4 +1,6 @@
-"""The forms of credentials, one a kind. A secret is typed and kept, and never shown again: an empty field keeps the one that is stored."""
+"""The forms of credentials, one a kind. A secret is typed and kept, and never shown again: an empty
+field keeps the one that is stored.
+"""
 
 import json
 from typing import Any, ClassVar
@@ -28,12 +30,25 @@ class SecretArea(forms.Textarea):
 def secret(label: str, help_text: str = "", *, is_long: bool = False) -> forms.CharField:
     """A field whose value is never shown again."""
     attributes = {"autocomplete": "off", "spellcheck": "false"}
-    widget = SecretArea(attributes | {"rows": 4}) if is_long else SecretText(attributes | {"autocomplete": "new-password"})
-    return forms.CharField(label=label, help_text=help_text, required=False, strip=False, max_length=LONGEST_SECRET, widget=widget)
+    widget = (
+        SecretArea(attributes | {"rows": 4})
+        if is_long
+        else SecretText(attributes | {"autocomplete": "new-password"})
+    )
+    return forms.CharField(
+        label=label,
+        help_text=help_text,
+        required=False,
+        strip=False,
+        max_length=LONGEST_SECRET,
+        widget=widget,
+    )
 
 
 class CredentialForm(AssetForm):
-    """What all of them have. `public_fields` can be shown, `secret_fields` cannot; both by the names that they are stored under."""
+    """What all of them have. `public_fields` can be shown, `secret_fields` cannot; both by the
+    names that they are stored under.
+    """
 
     kind = "credential"
     model = Credential
@@ -47,15 +62,22 @@ class CredentialForm(AssetForm):
             field.required = not self.changes
             field.error_messages["required"] = f"{field.label} must be given."
             if self.changes:
-                field.help_text = f"A secret is stored; leave it empty to keep it. {field.help_text}".strip()
+                field.help_text = (
+                    f"A secret is stored; leave it empty to keep it. {field.help_text}".strip()
+                )
 
     @property
     def values(self) -> dict[str, Any]:
         """Without `secret` where the one that is stored stays."""
         public = {name: self.read(name, "") for name in self.public_fields}
-        found = super().values | {"kind": self.subtype, "public": {name: value for name, value in public.items() if value}}
+        found = super().values | {
+            "kind": self.subtype,
+            "public": {name: value for name, value in public.items() if value},
+        }
         typed = {name: self.read(name, "") for name in self.secrets}
-        return found | ({"secret": json.dumps(typed)} if any(typed.values()) or not self.changes else {})
+        return found | (
+            {"secret": json.dumps(typed)} if any(typed.values()) or not self.changes else {}
+        )
 
     @classmethod
     def typed_of(cls, asset: Asset) -> Typed:
@@ -76,7 +98,13 @@ class RegistryForm(CredentialForm):
         ),
     )
 
-    server = needed("Registry", "The address that its images begin with, as registry.example.com:5000. Pods log in to it by themselves.")
+    server = needed(
+        "Registry",
+        (
+            "The address that its images begin with, as registry.example.com:5000. Pods log in "
+            "to it by themselves."
+        ),
+    )
     username = needed("User")
     password = secret("Password or token")
 
@@ -103,7 +131,10 @@ class PasswordForm(CredentialForm):
     secrets = ("password",)
     rest = Rest(
         "credentials/password",
-        (Part("spec.user", "username", TEXT), Part("spec.password", "password", TEXT, is_secret=True)),
+        (
+            Part("spec.user", "username", TEXT),
+            Part("spec.password", "password", TEXT, is_secret=True),
+        ),
     )
 
     username = needed("User")
@@ -116,13 +147,21 @@ class SshKeyForm(CredentialForm):
     secrets = ("private_key",)
     rest = Rest(
         "credentials/ssh-key",
-        (Part("spec.privateKey", "private_key", TEXT, is_secret=True), Part("spec.knownHosts", "known_hosts", TEXT)),
+        (
+            Part("spec.privateKey", "private_key", TEXT, is_secret=True),
+            Part("spec.knownHosts", "known_hosts", TEXT),
+        ),
     )
 
-    private_key = secret("Private key", "As a file of ssh-keygen has it, without a passphrase.", is_long=True)
+    private_key = secret(
+        "Private key", "As a file of ssh-keygen has it, without a passphrase.", is_long=True
+    )
     known_hosts = words(
         "Known hosts",
-        "Lines as ssh-keyscan writes them. Whoever else answers is not believed, so a Git repository needs its server's.",
+        (
+            "Lines as ssh-keyscan writes them. Whoever else answers is not believed, so a Git "
+            "repository needs its server's."
+        ),
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
         max_length=LONGEST_SECRET,
     )
@@ -132,7 +171,9 @@ class SshKeyForm(CredentialForm):
         found = super().values
         if "secret" in found:
             # A key file ends with a line end, which pasting loses.
-            found["secret"] = json.dumps({"private_key": self.read("private_key", "").strip() + "\n"})
+            found["secret"] = json.dumps(
+                {"private_key": self.read("private_key", "").strip() + "\n"}
+            )
         return found
 
 
@@ -146,7 +187,10 @@ class SecretRow(RowForm):
 
 class GenericForm(CredentialForm):
     subtype, label = Credential.Kind.GENERIC.value, Credential.Kind.GENERIC.label
-    rest = Rest("credentials/generic-secret", (Part("spec.keyValuePairs", "keys", row_list(key="key", value="value"), is_secret=True),))
+    rest = Rest(
+        "credentials/generic-secret",
+        (Part("spec.keyValuePairs", "keys", row_list(key="key", value="value"), is_secret=True),),
+    )
 
     def __init__(self, data: Typed, **more: Any) -> None:
         super().__init__(data, **more)
@@ -163,7 +207,11 @@ class GenericForm(CredentialForm):
         found = super().values | {"public": {"keys": list(given)}}
         kept = self._stored if self.changes else {}
         secret = {key: value or kept.get(key, "") for key, value in given.items()}
-        return found | {"secret": json.dumps(secret)} if secret != kept else {k: v for k, v in found.items() if k != "secret"}
+        return (
+            found | {"secret": json.dumps(secret)}
+            if secret != kept
+            else {k: v for k, v in found.items() if k != "secret"}
+        )
 
     @property
     def _stored(self) -> dict[str, str]:
@@ -178,7 +226,11 @@ class GenericForm(CredentialForm):
 
     def judged(self) -> bool:
         self.quiet = False
-        kept = self.asset.public.get("keys", ()) if self.changes and isinstance(self.asset, Credential) else ()
+        kept = (
+            self.asset.public.get("keys", ())
+            if self.changes and isinstance(self.asset, Credential)
+            else ()
+        )
         if not self.keys.filled:
             self.blame(None, "There must be at least one key with its value.")
         for row in self.keys.filled:
@@ -190,5 +242,6 @@ class GenericForm(CredentialForm):
 
 
 CREDENTIAL_FORMS: dict[str, type[CredentialForm]] = {
-    form.subtype: form for form in (RegistryForm, AccessKeyForm, PasswordForm, SshKeyForm, GenericForm)
+    form.subtype: form
+    for form in (RegistryForm, AccessKeyForm, PasswordForm, SshKeyForm, GenericForm)
 }

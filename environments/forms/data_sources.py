@@ -1,4 +1,6 @@
-"""The forms of data sources, one a kind of origin. What is right says the judge; where an address may lead, `reach`."""
+"""The forms of data sources, one a kind of origin. What is right says the judge; where an address
+may lead, `reach`.
+"""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -28,23 +30,34 @@ MODES = {
     "ReadOnlyMany": "All pods, to read (ReadOnlyMany)",
     "ReadWriteMany": "All pods (ReadWriteMany)",
 }
-_ACCESS_WORDS = choice(**{"read-only": READ_ONLY, "read-write": READ_WRITE, "rank-0-writes": RANK_0})
-_MODE_FLAGS = flags(readWriteOnce="ReadWriteOnce", readOnlyMany="ReadOnlyMany", readWriteMany="ReadWriteMany")
+_ACCESS_WORDS = choice(
+    **{"read-only": READ_ONLY, "read-write": READ_WRITE, "rank-0-writes": RANK_0}
+)
+_MODE_FLAGS = flags(
+    readWriteOnce="ReadWriteOnce", readOnlyMany="ReadOnlyMany", readWriteMany="ReadWriteMany"
+)
 
 
 def access(default: str, help_text: str = "") -> forms.ChoiceField:
     """Who may write; `default` stands first."""
     choices = sorted(ACCESS.items(), key=lambda each: each[0] != default)
-    return forms.ChoiceField(label="Access", choices=choices, required=False, initial=default, help_text=help_text)
+    return forms.ChoiceField(
+        label="Access", choices=choices, required=False, initial=default, help_text=help_text
+    )
 
 
-def credential(label: str = "Credential", help_text: str = "", *, required: bool = False) -> forms.ChoiceField:
+def credential(
+    label: str = "Credential", help_text: str = "", *, required: bool = False
+) -> forms.ChoiceField:
     """One of the credentials of a kind; the form says which there are."""
     return forms.ChoiceField(
         label=label,
         help_text=help_text,
         required=required,
-        error_messages={"required": "Choose a credential.", "invalid_choice": "That credential is not there any more, or not for this."},
+        error_messages={
+            "required": "Choose a credential.",
+            "invalid_choice": "That credential is not there any more, or not for this.",
+        },
     )
 
 
@@ -58,7 +71,8 @@ class DataSourceForm(AssetForm):
     """The fields that say where the data is."""
     credential_kinds: ClassVar[tuple[str, ...]] = ()
     addresses: ClassVar[dict[str, tuple[str, ...]]] = {}
-    """Fields that are addresses, with the schemes that they may begin with; a host alone has none."""
+    """Fields that are addresses, with the schemes that they may begin with; a host alone has none.
+    """
 
     path = needed("Container path", "Where the files are in the container, as /data.")
 
@@ -67,25 +81,43 @@ class DataSourceForm(AssetForm):
         self.credentials: dict[str, Credential] = {}
         if "credential" in self.fields:
             self.credentials = {str(each.pk): each for each in self._usable()}
-            first = [("", "None: it is public")] if not self.fields["credential"].required else [("", "Choose one")]
-            named = [(key, f"{each.name} ({each.get_kind_display()}, {each.scope_words})") for key, each in self.credentials.items()]
+            first = (
+                [("", "None: it is public")]
+                if not self.fields["credential"].required
+                else [("", "Choose one")]
+            )
+            named = [
+                (key, f"{each.name} ({each.get_kind_display()}, {each.scope_words})")
+                for key, each in self.credentials.items()
+            ]
             self.fields["credential"].choices = [*first, *named]  # type: ignore[attr-defined]
 
     def _usable(self) -> Sequence[Credential]:
         if self.by is None:
             return []
         rows = Credential.objects.visible_to(self.by).with_scope().defer("secret")
-        return list(rows.filter(kind__in=self.credential_kinds).order_by("name", "pk")[:MOST_CREDENTIALS])
+        return list(
+            rows.filter(kind__in=self.credential_kinds).order_by("name", "pk")[:MOST_CREDENTIALS]
+        )
 
     @property
     def chosen_credential(self) -> Credential | None:
-        return self.credentials.get(self.read("credential", "")) if "credential" in self.fields else None
+        return (
+            self.credentials.get(self.read("credential", ""))
+            if "credential" in self.fields
+            else None
+        )
 
     @property
     def values(self) -> dict[str, Any]:
         origin = {name: self.read(name, "") for name in self.origin}
         access = self.read("access", "") if "access" in self.fields else READ_ONLY
-        mine = {"kind": self.subtype, "origin": origin, "path": self.read("path", ""), "access": access or self.fields["access"].initial}
+        mine = {
+            "kind": self.subtype,
+            "origin": origin,
+            "path": self.read("path", ""),
+            "access": access or self.fields["access"].initial,
+        }
         return super().values | mine | {"credential": self.chosen_credential}
 
     @classmethod
@@ -108,7 +140,8 @@ class DataSourceForm(AssetForm):
         chosen = self.chosen_credential
         if chosen is not None and not covers(chosen.scope, self.asset_scope):
             text = (
-                f"{chosen.name} is for {chosen.scope_words} only, and this data source is seen beyond that. Choose a narrower scope for it."
+                f"{chosen.name} is for {chosen.scope_words} only, and this data source is seen "
+                "beyond that. Choose a narrower scope for it."
             )
             self.blame("credential", text)
 
@@ -158,10 +191,15 @@ class GitForm(DataSourceForm):
         ),
     )
 
-    repository = needed("Repository", "As https://git.example.com/team/code.git or git@git.example.com:team/code.git")
+    repository = needed(
+        "Repository",
+        "As https://git.example.com/team/code.git or git@git.example.com:team/code.git",
+    )
     branch = words("Branch", "Empty: the default one.")
     revision = words("Revision", "A commit or tag; it goes before the branch.")
-    credential = credential(help_text="User and password for an https address, an SSH key for an SSH one.")
+    credential = credential(
+        help_text="User and password for an https address, an SSH key for an SSH one."
+    )
     access = access(READ_WRITE, "Each pod has a copy of its own; nothing goes back.")
 
 
@@ -187,7 +225,10 @@ class PvcForm(DataSourceForm):
 
     way = forms.ChoiceField(
         label="PVC",
-        choices=[(EXISTING, "One that exists in the project's namespace"), (NEW, "A new one for each workload, until it is deleted")],
+        choices=[
+            (EXISTING, "One that exists in the project's namespace"),
+            (NEW, "A new one for each workload, until it is deleted"),
+        ],
         initial=EXISTING,
         widget=forms.RadioSelect,
     )
@@ -201,14 +242,20 @@ class PvcForm(DataSourceForm):
         widget=forms.CheckboxSelectMultiple,
         help_text="For a new one. None ticked: pods of one node.",
     )
-    ephemeral = forms.BooleanField(label="One for each pod, gone with it", required=False, help_text="For a new one.")
+    ephemeral = forms.BooleanField(
+        label="One for each pod, gone with it", required=False, help_text="For a new one."
+    )
     access = access(READ_WRITE)
 
     @property
     def values(self) -> dict[str, Any]:
         found = super().values
         way = self.read("way", EXISTING)
-        kept = ("way", "claim") if way == EXISTING else ("way", "size", "storage_class", "modes", "ephemeral")
+        kept = (
+            ("way", "claim")
+            if way == EXISTING
+            else ("way", "size", "storage_class", "modes", "ephemeral")
+        )
         found["origin"] = {name: self.read(name, [] if name == "modes" else "") for name in kept}
         return found
 
@@ -251,7 +298,9 @@ class S3Form(DataSourceForm):
     url = words("Address of the service", "As https://s3.example.com. Empty: Amazon's.")
     bucket = needed("Bucket")
     below = words("Only below", "As datasets/imagenet. Empty: the whole bucket.")
-    credential = credential("Access key", "It is read only: each pod downloads a copy before it starts.")
+    credential = credential(
+        "Access key", "It is read only: each pod downloads a copy before it starts."
+    )
 
 
 class HostPathForm(DataSourceForm):
@@ -262,7 +311,11 @@ class HostPathForm(DataSourceForm):
         (
             Part("spec.path", "source", TEXT),
             Part("spec.mountPath", "path", TEXT),
-            Part("spec.mountPropagation", "propagate", choice(**{"None": "", "HostToContainer": "on"})),
+            Part(
+                "spec.mountPropagation",
+                "propagate",
+                choice(**{"None": "", "HostToContainer": "on"}),
+            ),
             Part("spec.access", "access", _ACCESS_WORDS),
         ),
     )
@@ -318,5 +371,6 @@ class SecretForm(DataSourceForm):
 
 
 DATA_SOURCE_FORMS: dict[str, type[DataSourceForm]] = {
-    form.subtype: form for form in (GitForm, PvcForm, NfsForm, S3Form, HostPathForm, ConfigMapForm, SecretForm)
+    form.subtype: form
+    for form in (GitForm, PvcForm, NfsForm, S3Form, HostPathForm, ConfigMapForm, SecretForm)
 }

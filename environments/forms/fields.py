@@ -17,12 +17,19 @@ def words(label: str, help_text: str = "", **more: Any) -> forms.CharField:
 
 def needed(label: str, help_text: str = "", **more: Any) -> forms.CharField:
     """A line of text that must not stay empty."""
-    return forms.CharField(label=label, help_text=help_text, error_messages={"required": f"{label} must be given."}, **more)
+    return forms.CharField(
+        label=label,
+        help_text=help_text,
+        error_messages={"required": f"{label} must be given."},
+        **more,
+    )
 
 
 def lines(label: str, help_text: str = "", **more: Any) -> forms.CharField:
     """The same for what may have several lines, which a one-line field would join."""
-    return words(label, help_text, widget=forms.Textarea(attrs={"rows": 1, "spellcheck": "false"}), **more)
+    return words(
+        label, help_text, widget=forms.Textarea(attrs={"rows": 1, "spellcheck": "false"}), **more
+    )
 
 
 def whole() -> forms.NumberInput:

@@ -13,7 +13,18 @@ KINDS: tuple[Kind, ...] = (ENVIRONMENT, COMPUTE, DATA_SOURCE, CREDENTIAL, TEMPLA
 BY_KEY = {kind.key: kind for kind in KINDS}
 _BY_MODEL = {kind.model: kind for kind in KINDS}
 
-__all__ = ["BY_KEY", "COMPUTE", "CREDENTIAL", "DATA_SOURCE", "ENVIRONMENT", "KINDS", "POLICY", "TEMPLATE", "Kind", "of"]
+__all__ = [
+    "BY_KEY",
+    "COMPUTE",
+    "CREDENTIAL",
+    "DATA_SOURCE",
+    "ENVIRONMENT",
+    "KINDS",
+    "POLICY",
+    "TEMPLATE",
+    "Kind",
+    "of",
+]
 
 
 def of(asset: Asset | type[Asset]) -> Kind:

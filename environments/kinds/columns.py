@@ -15,7 +15,9 @@ MOST_CHOICES = 200
 
 def by(asset: Asset) -> str:
     """Who made it."""
-    return "Built in" if asset.is_built_in else asset.created_by.username if asset.created_by else ""
+    return (
+        "Built in" if asset.is_built_in else asset.created_by.username if asset.created_by else ""
+    )
 
 
 def _cluster(asset: Asset) -> str:
@@ -23,18 +25,38 @@ def _cluster(asset: Asset) -> str:
     return found.name if found else "All"
 
 
-def field(name: str, title: str, *, sorts: bool = False, is_extra: bool = False, is_number: bool = False, template: str = "") -> Column:
+def field(
+    name: str,
+    title: str,
+    *,
+    sorts: bool = False,
+    is_extra: bool = False,
+    is_number: bool = False,
+    template: str = "",
+) -> Column:
     """A column that shows a field of the model."""
 
     def text(row: Any) -> object:
         return getattr(row, f"get_{name}_display", lambda: getattr(row, name))()
 
-    return Column(name, title, text, template=template, order=(name,) if sorts else (), is_extra=is_extra, is_number=is_number)
+    return Column(
+        name,
+        title,
+        text,
+        template=template,
+        order=(name,) if sorts else (),
+        is_extra=is_extra,
+        is_number=is_number,
+    )
 
 
-def of_choices(name: str, title: str, choices: Sequence[tuple[str, str]], lookup: str = "") -> Filter:
+def of_choices(
+    name: str, title: str, choices: Sequence[tuple[str, str]], lookup: str = ""
+) -> Filter:
     """A filter by one of a field's choices."""
-    return Filter(name, title, lambda _: choices, lambda rows, value: rows.filter(**{lookup or name: value}))
+    return Filter(
+        name, title, lambda _: choices, lambda rows, value: rows.filter(**{lookup or name: value})
+    )
 
 
 def _of_level(rows: Rows, level: str) -> Rows:
@@ -44,7 +66,10 @@ def _of_level(rows: Rows, level: str) -> Rows:
 
 
 def _levels(_: HttpRequest) -> Sequence[tuple[str, str]]:
-    return [(Level.TENANT.value, "Everybody"), *((level.value, level.value.capitalize()) for level in Level if level is not Level.TENANT)]
+    return [
+        (Level.TENANT.value, "Everybody"),
+        *((level.value, level.value.capitalize()) for level in Level if level is not Level.TENANT),
+    ]
 
 
 def used(name: str, title: str, of: Callable[[Any], object]) -> Column:
@@ -55,12 +80,21 @@ def used(name: str, title: str, of: Callable[[Any], object]) -> Column:
 def table(kind: Kind) -> Table:
     """The table of a kind."""
     counted = (
-        (used("workloads", "Workloads", lambda row: row.workloads), used("templates", "Templates", lambda row: row.templates))
+        (
+            used("workloads", "Workloads", lambda row: row.workloads),
+            used("templates", "Templates", lambda row: row.templates),
+        )
         if kind.is_counted
         else ()
     )
     columns = (
-        Column("name", kind.noun[0].upper() + kind.noun[1:], lambda row: row.name, template="environments/_name.html", order=("name",)),
+        Column(
+            "name",
+            kind.noun[0].upper() + kind.noun[1:],
+            lambda row: row.name,
+            template="environments/_name.html",
+            order=("name",),
+        ),
         Column("description", "Description", lambda row: row.description),
         *kind.columns,
         Column("scope", "Scope", lambda row: row.scope_words),
@@ -74,7 +108,8 @@ def table(kind: Kind) -> Table:
         kind.title,
         columns,
         search=("name__icontains", "description__icontains", *kind.search),
-        search_words="Search by name, description" + (", image" if "image__icontains" in kind.search else ""),
+        search_words="Search by name, description"
+        + (", image" if "image__icontains" in kind.search else ""),
         filters=(*kind.filters, Filter("scope", "Scope", _levels, _of_level)),
         actions="environments/_row_actions.html",
     )

@@ -27,9 +27,20 @@ COMPUTE = Kind(
     url="compute-resource",
     noun="compute resource",
     icon="cpu",
-    about="GPU devices or parts of them, CPU and memory of each pod. A workload copies them when it is submitted.",
+    about=(
+        "GPU devices or parts of them, CPU and memory of each pod. A workload copies them when it "
+        "is submitted."
+    ),
     fields=(
-        *("gpu_devices", "gpu_portion", "gpu_memory", "cpu_request", "cpu_limit", "memory_request", "memory_limit"),
+        *(
+            "gpu_devices",
+            "gpu_portion",
+            "gpu_memory",
+            "cpu_request",
+            "cpu_limit",
+            "memory_request",
+            "memory_limit",
+        ),
         "large_shm",
     ),
     columns=(

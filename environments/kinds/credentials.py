@@ -16,7 +16,10 @@ CREDENTIAL = Kind(
     url="credential",
     noun="credential",
     icon="key",
-    about="What workloads log in with. A secret can be written here and is never shown again; the clusters have it as a Secret.",
+    about=(
+        "What workloads log in with. A secret can be written here and is never shown again; the "
+        "clusters have it as a Secret."
+    ),
     fields=("kind", "public"),
     columns=(
         field("kind", "Type", sorts=True),

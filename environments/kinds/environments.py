@@ -14,14 +14,30 @@ ENVIRONMENT = Kind(
     url="environment",
     noun="environment",
     icon="container",
-    about="An image with what it starts and its variables. A workload copies them when it is submitted.",
-    fields=("image", "command", "args", "working_dir", "pull_policy", "variables", "architecture", "framework"),
+    about=(
+        "An image with what it starts and its variables. A workload copies them when it is "
+        "submitted."
+    ),
+    fields=(
+        "image",
+        "command",
+        "args",
+        "working_dir",
+        "pull_policy",
+        "variables",
+        "architecture",
+        "framework",
+    ),
     columns=(
         field("image", "Image", sorts=True, template="environments/_image.html"),
         field("serves", "Workload architecture"),
     ),
     filters=(
-        of_choices("architecture", "Architecture", [("Distributed", "Distributed"), ("Standard", "Standard")]),
+        of_choices(
+            "architecture",
+            "Architecture",
+            [("Distributed", "Distributed"), ("Standard", "Standard")],
+        ),
         of_choices("framework", "Framework", list(FRAMEWORKS.items())),
     ),
     search=("image__icontains",),

@@ -1,4 +1,6 @@
-"""Policies: what a workload's fields must be in a scope. What can be said of which field, `policy_fields` knows."""
+"""Policies: what a workload's fields must be in a scope. What can be said of which field,
+`policy_fields` knows.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +33,10 @@ def _read_rules(_: str, value: Any) -> Typed:
         said = {entry.attribute for entry in known[name].inputs}
         for attribute in rule:
             if attribute not in said:
-                raise Unfit(f"says {str(attribute)[:40]} of {name}, of which can be said {', '.join(sorted(said))}")
+                raise Unfit(
+                    f"says {str(attribute)[:40]} of {name}, of which can be said "
+                    f"{', '.join(sorted(said))}"
+                )
     try:
         # The name without an input says that there are rules, though they may be none.
         return {"rule-": [""], **policy_fields.typed_rules(value)}
@@ -66,7 +71,9 @@ class PolicyRest(Rest):
         return super().place_of(field)
 
 
-RULES = Shape({"type": "object", "additionalProperties": {"type": "object"}}, _read_rules, _show_rules)
+RULES = Shape(
+    {"type": "object", "additionalProperties": {"type": "object"}}, _read_rules, _show_rules
+)
 
 
 @dataclass(frozen=True)
@@ -89,21 +96,31 @@ class Section:
 
 
 class PolicyForm(AssetForm):
-    """Which workloads it is for, and the rules: an input for each thing that can be said of each field."""
+    """Which workloads it is for, and the rules: an input for each thing that can be said of each
+    field.
+    """
 
     kind = "policy"
     model = Policy
     rest = PolicyRest(
         "policies",
         (
-            Part("spec.workloadType", "architecture", choice(all="", distributed="Distributed", training="Standard")),
+            Part(
+                "spec.workloadType",
+                "architecture",
+                choice(all="", distributed="Distributed", training="Standard"),
+            ),
             Part("spec.rules", "rules", RULES),
         ),
     )
 
     architecture = forms.ChoiceField(
         label="For",
-        choices=[("", "All workloads"), ("Distributed", "Distributed workloads"), ("Standard", "Standard workloads")],
+        choices=[
+            ("", "All workloads"),
+            ("Distributed", "Distributed workloads"),
+            ("Standard", "Standard workloads"),
+        ],
         required=False,
         help_text="Of other workloads its rules say nothing.",
     )
@@ -116,7 +133,10 @@ class PolicyForm(AssetForm):
 
     @property
     def values(self) -> dict[str, Any]:
-        return super().values | {"architecture": self.read("architecture", ""), "rules": policy_fields.rules_of(self.read)}
+        return super().values | {
+            "architecture": self.read("architecture", ""),
+            "rules": policy_fields.rules_of(self.read),
+        }
 
     @classmethod
     def typed_of(cls, asset: Asset) -> Typed:
@@ -128,8 +148,17 @@ class PolicyForm(AssetForm):
         if not super().judged():
             return False
         stays = self.changes and self.asset is not None and self.asset.scope == self.asset_scope
-        if not stays and Policy.objects.at(self.asset_scope)[MOST_OF_SCOPE - 1 : MOST_OF_SCOPE].exists():
-            self.blame("scope", f"There are {MOST_OF_SCOPE} policies there already. Add the rules to one of them, or delete one.")
+        if (
+            not stays
+            and Policy.objects.at(self.asset_scope)[MOST_OF_SCOPE - 1 : MOST_OF_SCOPE].exists()
+        ):
+            self.blame(
+                "scope",
+                (
+                    f"There are {MOST_OF_SCOPE} policies there already. Add the rules to one of "
+                    "them, or delete one."
+                ),
+            )
         return not self.is_wrong
 
     @property
@@ -140,12 +169,19 @@ class PolicyForm(AssetForm):
             inputs = [self[each.typed_name(entry.attribute)] for entry in each.inputs]
             says = any(bound.errors or bound.value() for bound in inputs)
             found.setdefault(each.section, []).append(Entry(each.label, each.about, inputs, says))
-        return [Section(title, entries, any(entry.says for entry in entries)) for title, entries in found.items()]
+        return [
+            Section(title, entries, any(entry.says for entry in entries))
+            for title, entries in found.items()
+        ]
 
     @property
     def advice(self) -> Sequence[str]:
         """What of the stored policy has no effect beside wider ones."""
-        return policy_fields.advice(self.asset) if isinstance(self.asset, Policy) and self.changes else ()
+        return (
+            policy_fields.advice(self.asset)
+            if isinstance(self.asset, Policy) and self.changes
+            else ()
+        )
 
 
 POLICY = Kind(
@@ -157,9 +193,18 @@ POLICY = Kind(
     url="policy",
     noun="policy",
     icon="scale",
-    about="What the fields of workloads must be in a scope: defaults, required, minimum, maximum, allowed values, locked.",
+    about=(
+        "What the fields of workloads must be in a scope: defaults, required, minimum, maximum, "
+        "allowed values, locked."
+    ),
     fields=("architecture", "rules"),
-    filters=(of_choices("architecture", "For", [("Distributed", "Distributed workloads"), ("Standard", "Standard workloads")]),),
+    filters=(
+        of_choices(
+            "architecture",
+            "For",
+            [("Distributed", "Distributed workloads"), ("Standard", "Standard workloads")],
+        ),
+    ),
     is_counted=False,
     fields_template="environments/_policy_fields.html",
 )

@@ -1,4 +1,6 @@
-"""The recipe of all kinds of assets. A kind is one `Kind`, in a file of its own here; pages, REST, CSV, audit and access follow from it."""
+"""The recipe of all kinds of assets. A kind is one `Kind`, in a file of its own here; pages, REST,
+CSV, audit and access follow from it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,7 +33,9 @@ class Kind:
     about: str
     """What it is for, in a sentence: at the top of its table."""
     fields: tuple[str, ...]
-    """The model's fields that make it what it is: what a workload copies, and the audit log compares."""
+    """The model's fields that make it what it is: what a workload copies, and the audit log
+    compares.
+    """
     columns: tuple[Column, ...] = ()
     """Those that only this kind has; they stand after the description."""
     filters: tuple[Filter, ...] = ()
@@ -42,7 +46,9 @@ class Kind:
     is_counted: bool = True
     """Whether workloads and templates are made of it, so that its table has their numbers."""
     fields_template: str = "environments/_fields.html"
-    """Shows the fields of `form`, except name, description and scope where it leaves them to environments/_form.html."""
+    """Shows the fields of `form`, except name, description and scope where it leaves them to
+    environments/_form.html.
+    """
     new_url: str = ""
     """The name of another address where new ones are made; "" is the form of the recipe."""
     deferred: tuple[str, ...] = ()
@@ -69,5 +75,7 @@ class Kind:
         return forms.typed_asset(self.form_of(asset), asset)
 
     def copied(self, asset: Asset) -> dict[str, Any]:
-        """What a workload copies of an asset: the values that its judge judges. A credential is the row itself."""
+        """What a workload copies of an asset: the values that its judge judges. A credential is the
+        row itself.
+        """
         return {name: getattr(asset, name) for name in self.fields}

@@ -1,8 +1,9 @@
 """Templates: workloads to start from.
 
-What a template has beside name, description and scope is made by the wizard: `TemplateForm` takes it as it is (`content`), and
-`environments/_template_fields.html` shows what can be changed of it on its own page. Whoever writes a template gives its values to
-`environments.actions.create` or `change` (architecture, framework, form, locked): these keep the links to the assets that it names.
+What a template has beside name, description and scope is made by the wizard: `TemplateForm` takes
+it as it is (`content`), and `environments/_template_fields.html` shows what can be changed of it on
+its own page. Whoever writes a template gives its values to `environments.actions.create` or
+`change` (architecture, framework, form, locked): these keep the links to the assets that it names.
 """
 
 from typing import Any
@@ -32,7 +33,9 @@ class TemplateForm(AssetForm):
 
     def judged(self) -> bool:
         if not self.content:
-            self.blame(None, "A template is made in the wizard: fill it in there, and save it at its end.")
+            self.blame(
+                None, "A template is made in the wizard: fill it in there, and save it at its end."
+            )
         return super().judged()
 
 
@@ -45,11 +48,21 @@ TEMPLATE = Kind(
     url="template",
     noun="template",
     icon="bookmark",
-    about="Workloads to start from: the form as somebody filled it in, with the fields that are to stay as they are.",
+    about=(
+        "Workloads to start from: the form as somebody filled it in, with the fields that are to "
+        "stay as they are."
+    ),
     fields=("architecture", "framework", "form", "locked"),
-    columns=(field("architecture", "Workload architecture", sorts=True), field("framework", "Framework")),
+    columns=(
+        field("architecture", "Workload architecture", sorts=True),
+        field("framework", "Framework"),
+    ),
     filters=(
-        of_choices("architecture", "Architecture", [("Distributed", "Distributed"), ("Standard", "Standard")]),
+        of_choices(
+            "architecture",
+            "Architecture",
+            [("Distributed", "Distributed"), ("Standard", "Standard")],
+        ),
         of_choices("framework", "Framework", list(FRAMEWORKS.items())),
     ),
     is_counted=False,

@@ -41,7 +41,13 @@ class Change:
 def details(request: Request, kind: Kind, key: uuid.UUID) -> HttpResponse:
     """One asset, for whoever may see it."""
     asset = reached(request, kind, key)
-    form = kind.form_of(asset)(kind.typed(asset), scopes=[(asset.scope, asset.scope_words)], by=request.user, asset=asset, changes=True)
+    form = kind.form_of(asset)(
+        kind.typed(asset),
+        scopes=[(asset.scope, asset.scope_words)],
+        by=request.user,
+        asset=asset,
+        changes=True,
+    )
     used = []
     if kind.is_counted:
         used += [*uses.workloads(asset, request.user), *uses.templates(asset, request.user)]
@@ -64,10 +70,17 @@ def details(request: Request, kind: Kind, key: uuid.UUID) -> HttpResponse:
 
 def _facts(form: AssetForm, asset: Asset) -> Sequence[Fact]:
     found = [Fact("Type", [form.label])] if form.label else []
-    found += [Fact(str(each.label), _words(form, each.name)) for each in form.own if each.name not in form.secrets]
+    found += [
+        Fact(str(each.label), _words(form, each.name))
+        for each in form.own
+        if each.name not in form.secrets
+    ]
     if form.rows is not None:
         # A row of a secret has its name only.
-        lines = ["=".join(filter(None, (str(bound.value() or "") for bound in row))) for row in form.rows.filled]
+        lines = [
+            "=".join(filter(None, (str(bound.value() or "") for bound in row)))
+            for row in form.rows.filled
+        ]
         found.append(Fact(form.rows.name.capitalize(), lines))
     if isinstance(asset, Credential):
         found.append(Fact("Secret", ["Stored; it is never shown"]))
@@ -85,5 +98,13 @@ def _words(form: AssetForm, name: str) -> Sequence[str]:
 
 
 def _changes(kind: Kind, asset: Asset) -> Sequence[Change]:
-    entries = AuditEntry.objects.filter(entity=kind.key, entity_id=str(asset.pk)).order_by("-at", "-id")[:MOST_CHANGES]
-    return [Change(each, ", ".join(name.replace("_", " ") for name in (each.before or {}) if name != "version")) for each in entries]
+    entries = AuditEntry.objects.filter(entity=kind.key, entity_id=str(asset.pk)).order_by(
+        "-at", "-id"
+    )[:MOST_CHANGES]
+    return [
+        Change(
+            each,
+            ", ".join(name.replace("_", " ") for name in (each.before or {}) if name != "version"),
+        )
+        for each in entries
+    ]

@@ -28,7 +28,9 @@ from projects.permissions import Verb
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a form is for: a new asset of a form, perhaps as a copy of `asset`, or a change of that."""
+    """What a form is for: a new asset of a form, perhaps as a copy of `asset`, or a change of
+    that.
+    """
 
     kind: Kind
     form: type[AssetForm]
@@ -50,7 +52,9 @@ def new(request: Request, kind: Kind, subtype: str = "") -> HttpResponse:
     if subtype not in kind.forms:
         raise Http404(f"There is no such {kind.noun}.")
     form = kind.forms[subtype]
-    return _form(request, Task(kind, form, defaults_of(form, first_scope(form, choices(request.user, kind)))))
+    return _form(
+        request, Task(kind, form, defaults_of(form, first_scope(form, choices(request.user, kind))))
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -72,7 +76,15 @@ def copy(request: Request, kind: Kind, key: uuid.UUID) -> HttpResponse:
     was = kind.typed(asset)
     is_allowed = was["scope"][0] in {str(scope) for scope, _ in scopes}
     scope = was["scope"] if is_allowed else [first_scope(kind.form_of(asset), scopes)]
-    return _form(request, Task(kind, kind.form_of(asset), was | {"name": [f"{asset.name[:58]}-copy"], "scope": scope}, asset))
+    return _form(
+        request,
+        Task(
+            kind,
+            kind.form_of(asset),
+            was | {"name": [f"{asset.name[:58]}-copy"], "scope": scope},
+            asset,
+        ),
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -89,7 +101,9 @@ def delete(request: Request, kind: Kind, key: uuid.UUID) -> HttpResponse:
 
 
 def _form(request: Request, task: Task) -> HttpResponse:
-    """The form as it starts, or as it was sent: with a row more or less, with errors beside their fields, or saved."""
+    """The form as it starts, or as it was sent: with a row more or less, with errors beside their
+    fields, or saved.
+    """
     what = typed(request.POST, ("add", "remove")) if request.method == "POST" else task.start
     form = _bound(request, task, what)
     if request.method != "POST":
@@ -97,7 +111,9 @@ def _form(request: Request, task: Task) -> HttpResponse:
     if "add" in request.POST and form.rows is not None:
         return _show(request, task, _bound(request, task, with_row(what, form.rows)))
     if "remove" in request.POST:
-        return _show(request, task, _bound(request, task, without_row(what, request.POST["remove"])))
+        return _show(
+            request, task, _bound(request, task, without_row(what, request.POST["remove"]))
+        )
     if not form.judged():
         return _show(request, task, form, status=422)
     try:
@@ -114,28 +130,43 @@ def _form(request: Request, task: Task) -> HttpResponse:
 def _saved(request: Request, task: Task, form: AssetForm) -> str:
     if task.changes and task.asset is not None:
         version = editing.started_version(request.POST)
-        actions.change(task.asset, form.values, scope=form.asset_scope, by=request.user, version=version)
+        actions.change(
+            task.asset, form.values, scope=form.asset_scope, by=request.user, version=version
+        )
     else:
         actions.create(form.model, form.values, scope=form.asset_scope, by=request.user)
     return str(form.values["name"])
 
 
 def _show(request: Request, task: Task, form: AssetForm, status: int = 200) -> HttpResponse:
-    context: dict[str, Any] = {"kind": task.kind, "asset": task.asset if task.changes else None, "form": form}
+    context: dict[str, Any] = {
+        "kind": task.kind,
+        "asset": task.asset if task.changes else None,
+        "form": form,
+    }
     if task.changes and task.asset is not None:
         context |= _started(request, task, form, is_late=status == 409)
     return render(request, "environments/form.html", context, status=status)
 
 
 def _started(request: Request, task: Task, form: AssetForm, *, is_late: bool) -> dict[str, Any]:
-    """The seal: what the form started from, or, once it came too late, what is there now with what changed meanwhile."""
+    """The seal: what the form started from, or, once it came too late, what is there now with what
+    changed meanwhile.
+    """
     assert task.asset is not None
     if request.method == "POST" and not is_late:
         # Shown again for another reason: it still starts from what it started from.
         return {"started_from": request.POST.get(editing.FIELD, "")}
     now = reached(request, task.kind, task.asset.pk)
     sent = request.POST if is_late else None
-    return editing.fields(now.version, task.kind.typed(now), sent=sent, form=form, by=now.updated_by, at=now.updated_at)
+    return editing.fields(
+        now.version,
+        task.kind.typed(now),
+        sent=sent,
+        form=form,
+        by=now.updated_by,
+        at=now.updated_at,
+    )
 
 
 def _bound(request: Request, task: Task, data: Typed) -> AssetForm:

@@ -11,7 +11,9 @@ from projects.http import Request
 
 
 def reached(request: Request, kind: Kind, key: uuid.UUID) -> Asset:
-    """The asset of an address. Raises Http404 for one that the person may not see, as for one that is not there."""
+    """The asset of an address. Raises Http404 for one that the person may not see, as for one that
+    is not there.
+    """
     asset = actions.reach(kind.model, key, request.user)
     if asset is None:
         raise Http404(f"There is no such {kind.noun} among those that you may see.")

@@ -26,7 +26,14 @@ def table(request: Request, kind: Kind) -> HttpResponse:
         "about": kind.about,
         "new": reverse(f"{kind.url}-new") if may_create else "",
         "new_words": f"New {kind.noun}",
-        "may_not": may_not(request.user, create.verb, create.entity, words=f"New {kind.noun}", icon="plus", anywhere=True),
+        "may_not": may_not(
+            request.user,
+            create.verb,
+            create.entity,
+            words=f"New {kind.noun}",
+            icon="plus",
+            anywhere=True,
+        ),
         "may_create": may_create,
         "empty": "environments/_nothing.html",
     }

@@ -1,4 +1,6 @@
-"""Who asks, and may they? One token, one administrator; everybody else is anonymous, and whom the administrator plays has no rights."""
+"""Who asks, and may they? One token, one administrator; everybody else is anonymous, and whom the
+administrator plays has no rights.
+"""
 
 import hmac
 from dataclasses import dataclass
@@ -22,7 +24,9 @@ SELF_REVIEWS = ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubj
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path below /api or /apis names; `namespace` is None when the path has none, `name` and `subresource` are "" then."""
+    """What a path below /api or /apis names; `namespace` is None when the path has none, `name` and
+    `subresource` are "" then.
+    """
 
     group: str
     version: str
@@ -39,12 +43,16 @@ def authenticate(call: Call, token: str) -> None:
         call.user, call.groups = ANONYMOUS, (UNAUTHENTICATED,)
         return
     scheme, _, given = credentials.partition(" ")
-    if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
+    if scheme.lower() != "bearer" or not hmac.compare_digest(
+        given.strip().encode(), token.encode()
+    ):
         raise errors.unauthorized()
     call.user, call.groups = ADMIN, (MASTERS, AUTHENTICATED)
     played = call.headers.get("impersonate-user")
     if played:
-        groups = tuple(group for group in call.headers.get("impersonate-group", "").split(",") if group)
+        groups = tuple(
+            group for group in call.headers.get("impersonate-group", "").split(",") if group
+        )
         call.user, call.groups = played, (*groups, AUTHENTICATED)
 
 
@@ -53,7 +61,9 @@ def is_admin(call: Call) -> bool:
 
 
 def authorize(call: Call, verb: str, target: Target | None) -> None:
-    """Raises ApiError 403, worded as RBAC words it, unless the caller may do this. `target` is None for a path that is no resource."""
+    """Raises ApiError 403, worded as RBAC words it, unless the caller may do this. `target` is None
+    for a path that is no resource.
+    """
     if is_admin(call):
         return
     known = AUTHENTICATED in call.groups
@@ -61,10 +71,17 @@ def authorize(call: Call, verb: str, target: Target | None) -> None:
         first = call.parts[0] if call.parts else ""
         if call.method in ("GET", "HEAD") and first in (DISCOVERY if known else PUBLIC):
             return
-        raise ApiError(403, "Forbidden", f'forbidden: User "{call.user}" cannot {call.method.lower()} path "{call.path}"', {})
+        raise ApiError(
+            403,
+            "Forbidden",
+            f'forbidden: User "{call.user}" cannot {call.method.lower()} path "{call.path}"',
+            {},
+        )
     if known and verb == "create" and target.plural in SELF_REVIEWS:
         return
     what = target.plural + (f"/{target.subresource}" if target.subresource else "")
     where = f'in the namespace "{target.namespace}"' if target.namespace else "at the cluster scope"
-    why = f'User "{call.user}" cannot {verb} resource "{what}" in API group "{target.group}" {where}'
+    why = (
+        f'User "{call.user}" cannot {verb} resource "{what}" in API group "{target.group}" {where}'
+    )
     raise errors.forbidden(target.group, target.plural, target.name, why)

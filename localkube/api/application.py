@@ -1,4 +1,6 @@
-"""The ASGI application: who asks, what for, and one answer or one `Status` for every request that comes in."""
+"""The ASGI application: who asks, what for, and one answer or one `Status` for every request that
+comes in.
+"""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -39,7 +41,8 @@ class Bounds:
     """How much may be asked at once; beyond it a client is told to try again."""
 
     requests: int = 400
-    """Those that are neither watches nor followed logs, as a real server's --max-requests-inflight."""
+    """Those that are neither watches nor followed logs, as a real server's --max-requests-inflight.
+    """
     watches: int = 1_000
     followed_logs: int = 500
 
@@ -47,7 +50,14 @@ class Bounds:
 class Application:
     """The API over one cluster's objects and machine; `token` is the administrator's."""
 
-    def __init__(self, objects: Objects, machine: Machine, token: str, version: str = KUBERNETES, bounds: Bounds = Bounds()) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        machine: Machine,
+        token: str,
+        version: str = KUBERNETES,
+        bounds: Bounds = Bounds(),
+    ) -> None:
         self._token = token
         self._version = version
         self._bounds = bounds
@@ -81,13 +91,21 @@ class Application:
                 counted = False
             gzip = "gzip" in _header(scope, b"accept-encoding")
             head = scope["method"] == "HEAD"
-            await self._delivery.send(response, send, receive, head=head, gzip=gzip, warnings=warnings)
+            await self._delivery.send(
+                response, send, receive, head=head, gzip=gzip, warnings=warnings
+            )
         except bodies.ClientGone:
-            log.debug("%s %s: the client went before its request was whole", scope["method"], scope["path"])
+            log.debug(
+                "%s %s: the client went before its request was whole",
+                scope["method"],
+                scope["path"],
+            )
         finally:
             self._in_flight -= counted
 
-    async def _answer(self, scope: dict[str, Any], receive: Receive, warnings: list[str]) -> Response:
+    async def _answer(
+        self, scope: dict[str, Any], receive: Receive, warnings: list[str]
+    ) -> Response:
         """The response, or the refusal as one."""
         try:
             if self._in_flight > self._bounds.requests:
@@ -101,7 +119,9 @@ class Application:
             raise
         except Exception:  # the loop's edge: one request's defect must not take the others down
             log.exception("%s %s failed", scope["method"], scope["path"])
-            return _refusal(errors.internal("an internal error occurred; the server's log says which"), "")
+            return _refusal(
+                errors.internal("an internal error occurred; the server's log says which"), ""
+            )
 
     async def _dispatch(self, call: Call) -> Response:
         access.authenticate(call, self._token)
@@ -133,7 +153,9 @@ class Application:
             raise errors.method_not_allowed()
         return health.answer_version(self._version) if call.parts else health.answer_root()
 
-    async def _answer_resource(self, call: Call, resource: Resource, target: Target, verb: str) -> Response:
+    async def _answer_resource(
+        self, call: Call, resource: Resource, target: Target, verb: str
+    ) -> Response:
         home, name = target.namespace or "", target.name
         answers: dict[str, Callable[[], Awaitable[Response]]] = {
             "get": lambda: self._reader.get(call, resource, home, name),
@@ -143,11 +165,15 @@ class Application:
             "update": lambda: self._writer.update(call, resource, home, name, ""),
             "patch": lambda: self._writer.patch(call, resource, home, name, ""),
             "delete": lambda: self._deleter.delete(call, resource, home, name),
-            "deletecollection": lambda: self._deleter.delete_collection(call, resource, target.namespace),
+            "deletecollection": lambda: self._deleter.delete_collection(
+                call, resource, target.namespace
+            ),
         }
         return await answers[verb]()
 
-    async def _answer_subresource(self, call: Call, resource: Resource, target: Target, verb: str) -> Response:
+    async def _answer_subresource(
+        self, call: Call, resource: Resource, target: Target, verb: str
+    ) -> Response:
         home, name, subresource = target.namespace or "", target.name, target.subresource
         if subresource == "log":
             return await self._logs.read(call, home, name)

@@ -1,4 +1,6 @@
-"""Request bodies: read within bounds, and turned from JSON, YAML or protobuf into values. Nothing here knows a kind."""
+"""Request bodies: read within bounds, and turned from JSON, YAML or protobuf into values. Nothing
+here knows a kind.
+"""
 
 import asyncio
 import json
@@ -15,12 +17,16 @@ from localkube.errors import ApiError
 
 MAX_BODY = 3 << 20
 MAX_DRAINED = 16 << 20
-"""Of a body that is too large, so much is read and dropped: a client that is still sending would not see the refusal."""
+"""Of a body that is too large, so much is read and dropped: a client that is still sending would
+not see the refusal.
+"""
 MAX_BUFFERED = 96 << 20
 """All bodies being read at once."""
 READ_TIMEOUT = 30.0
 MAX_DEPTH = 200
-"""Levels of nesting. Real objects have about twenty; a real server allows 10,000, which no recursive reader of ours would survive."""
+"""Levels of nesting. Real objects have about twenty; a real server allows 10,000, which no
+recursive reader of ours would survive.
+"""
 OFF_LOOP = 64 << 10
 """YAML beyond this is read in a thread: it takes about a second per MB."""
 
@@ -35,12 +41,19 @@ class Reader:
         self.buffered = 0
 
     async def read(self, call: Call) -> bytes:
-        """The body. Raises ApiError: 413 above the bound, 429 while too much is being read already, 408 for a client that stalls."""
+        """The body. Raises ApiError: 413 above the bound, 429 while too much is being read already,
+        408 for a client that stalls.
+        """
         try:
             async with asyncio.timeout(READ_TIMEOUT):
                 return await self._read(call)
         except TimeoutError:
-            raise ApiError(408, "Timeout", f"the request body did not arrive within {READ_TIMEOUT:.0f} seconds", {}) from None
+            raise ApiError(
+                408,
+                "Timeout",
+                f"the request body did not arrive within {READ_TIMEOUT:.0f} seconds",
+                {},
+            ) from None
 
     async def _read(self, call: Call) -> bytes:
         chunks: list[bytes] = []
@@ -75,7 +88,9 @@ def media_type(call: Call) -> str:
 
 
 async def decode(raw: bytes, media: str, kind: str) -> Any:
-    """The values of a body of one object; `kind` is what a refusal names. Raises ApiError 400, or 415 for another media type."""
+    """The values of a body of one object; `kind` is what a refusal names. Raises ApiError 400, or
+    415 for another media type.
+    """
     if media in YAML_TYPES:
         return await decode_yaml(raw, kind)
     if media == protobuf.MEDIA_TYPE:
@@ -90,7 +105,9 @@ def decode_json(raw: bytes, kind: str) -> Any:
     try:
         return parse_json(raw)
     except ValueError as error:
-        raise unrecognized(kind, f"couldn't get version/kind; json parse error: {error}", raw) from error
+        raise unrecognized(
+            kind, f"couldn't get version/kind; json parse error: {error}", raw
+        ) from error
 
 
 def decode_protobuf(raw: bytes, kind: str) -> Any:
@@ -109,13 +126,19 @@ async def decode_yaml(raw: bytes, kind: str) -> Any:
         except ValueError:
             pass
     try:
-        return await asyncio.to_thread(yaml_text.load, raw) if len(raw) > OFF_LOOP else yaml_text.load(raw)
+        return (
+            await asyncio.to_thread(yaml_text.load, raw)
+            if len(raw) > OFF_LOOP
+            else yaml_text.load(raw)
+        )
     except yaml_text.BadYaml as error:
         raise unrecognized(kind, f"error converting YAML to JSON: yaml: {error}", raw) from error
 
 
 def parse_json(raw: bytes) -> Any:
-    """Decoded JSON. Raises ValueError with the words of Go's decoder; bytes that are no UTF-8 become the replacement character."""
+    """Decoded JSON. Raises ValueError with the words of Go's decoder; bytes that are no UTF-8
+    become the replacement character.
+    """
     try:
         value = msgspec.json.decode(raw)
     except RecursionError:
@@ -131,7 +154,9 @@ def parse_json(raw: bytes) -> Any:
 
 def unrecognized(kind: str, why: str, raw: bytes) -> ApiError:
     """400 for a body that is no object of a kind, with the start of what was sent."""
-    return errors.bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({summary(raw)})")
+    return errors.bad_request(
+        f"the object provided is unrecognized (must be of type {kind}): {why} ({summary(raw)})"
+    )
 
 
 def summary(raw: bytes) -> str:
@@ -144,7 +169,9 @@ def summary(raw: bytes) -> str:
 
 
 def duplicate_fields(raw: bytes) -> list[str]:
-    """The paths of keys that come twice in one JSON object, as `spec.replicas`; [] for a body that is no JSON."""
+    """The paths of keys that come twice in one JSON object, as `spec.replicas`; [] for a body that
+    is no JSON.
+    """
     found = False
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -197,7 +224,11 @@ def _is_deep(root: Any) -> bool:
 def _children(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [child for child in value.values() if isinstance(child, dict | list)]
-    return [child for child in value if isinstance(child, dict | list)] if isinstance(value, list) else []
+    return (
+        [child for child in value if isinstance(child, dict | list)]
+        if isinstance(value, list)
+        else []
+    )
 
 
 _GO_WORDS = (
@@ -212,7 +243,9 @@ _GO_WORDS = (
 
 
 def _go_words(raw: bytes) -> str:
-    """What Go's decoder says about JSON that does not parse: found by asking Python's, whose errors know their place."""
+    """What Go's decoder says about JSON that does not parse: found by asking Python's, whose errors
+    know their place.
+    """
     text = raw.decode("utf-8", "replace")
     try:
         json.loads(text)
@@ -221,6 +254,8 @@ def _go_words(raw: bytes) -> str:
     except json.JSONDecodeError as error:
         if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
             return "unexpected end of JSON input"
-        words = next((words for pattern, words in _GO_WORDS if pattern.search(error.msg)), "in the text")
+        words = next(
+            (words for pattern, words in _GO_WORDS if pattern.search(error.msg)), "in the text"
+        )
         return f"invalid character {text[error.pos]!r} {words}"
     return "invalid value"

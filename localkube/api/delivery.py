@@ -1,4 +1,6 @@
-"""Sending a response: headers, compression, and streams that end when their client goes. Nothing else writes to a connection."""
+"""Sending a response: headers, compression, and streams that end when their client goes. Nothing
+else writes to a connection.
+"""
 
 import asyncio
 import uuid
@@ -30,8 +32,19 @@ class Delivery:
         for task in self._live:
             task.cancel()
 
-    async def send(self, response: Response, send: Send, receive: Receive, *, head: bool, gzip: bool, warnings: Sequence[str]) -> None:
-        """Send all of it, or as much as the client stays for; then release what the response held."""
+    async def send(
+        self,
+        response: Response,
+        send: Send,
+        receive: Receive,
+        *,
+        head: bool,
+        gzip: bool,
+        warnings: Sequence[str],
+    ) -> None:
+        """Send all of it, or as much as the client stays for; then release what the response
+        held.
+        """
         try:
             if response.stream is None:
                 await self._send_body(response, send, gzip, warnings)
@@ -46,7 +59,9 @@ class Delivery:
             if response.release is not None:
                 response.release()
 
-    async def _send_body(self, response: Response, send: Send, gzip: bool, warnings: Sequence[str]) -> None:
+    async def _send_body(
+        self, response: Response, send: Send, gzip: bool, warnings: Sequence[str]
+    ) -> None:
         body = response.body
         extra: list[tuple[str, str]] = []
         if gzip and len(body) > GZIP_FROM:
@@ -58,7 +73,13 @@ class Delivery:
         await send({"type": "http.response.body", "body": body})
 
     async def _send_stream(
-        self, response: Response, stream: Stream, send: Send, receive: Receive, gzip: bool, warnings: Sequence[str]
+        self,
+        response: Response,
+        stream: Stream,
+        send: Send,
+        receive: Receive,
+        gzip: bool,
+        warnings: Sequence[str],
     ) -> None:
         packed = gzip and not response.live
         await _start(response, send, warnings, [("content-encoding", "gzip")] if packed else [])
@@ -78,12 +99,18 @@ class Delivery:
         await send({"type": "http.response.body"})
 
 
-async def _start(response: Response, send: Send, warnings: Sequence[str], extra: list[tuple[str, str]]) -> None:
+async def _start(
+    response: Response, send: Send, warnings: Sequence[str], extra: list[tuple[str, str]]
+) -> None:
     given = dict(response.headers)
-    headers = {"audit-id": str(uuid.uuid4()), "cache-control": "no-cache, private"} | given | dict(extra)
+    headers = (
+        {"audit-id": str(uuid.uuid4()), "cache-control": "no-cache, private"} | given | dict(extra)
+    )
     if response.content_type:
         headers["content-type"] = response.content_type
-    encoded = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
+    encoded = [
+        (name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()
+    ]
     encoded += [(b"warning", value) for value in _warning_values(warnings)]
     await send({"type": "http.response.start", "status": response.status, "headers": encoded})
 

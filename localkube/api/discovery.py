@@ -1,4 +1,6 @@
-"""What is served: /api, /apis and what is below them, plain and aggregated, made once from the registry."""
+"""What is served: /api, /apis and what is below them, plain and aggregated, made once from the
+registry.
+"""
 
 import hashlib
 from collections.abc import Iterable
@@ -20,7 +22,9 @@ PREFERRED = ("v1", "v2", "v1beta1")
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One resource as discovery tells it; `subresources` by name, each as it appears in an APIResourceList."""
+    """One resource as discovery tells it; `subresources` by name, each as it appears in an
+    APIResourceList.
+    """
 
     plural: str
     singular: str
@@ -33,12 +37,16 @@ class _Entry:
 
 
 class Discovery:
-    """Answers discovery. `served` is everything that the registry has; the reviews, which are stored nowhere, are added."""
+    """Answers discovery. `served` is everything that the registry has; the reviews, which are
+    stored nowhere, are added.
+    """
 
     def __init__(self, served: Iterable[Resource]) -> None:
         self._entries: dict[tuple[str, str], list[_Entry]] = {}
         for resource in served:
-            self._entries.setdefault((resource.group, resource.version), []).append(_entry(resource))
+            self._entries.setdefault((resource.group, resource.version), []).append(
+                _entry(resource)
+            )
         for (group, version, plural), kind in reviews.KINDS.items():
             entry = _Entry(plural, kind.lower(), kind, False, ("create",))
             self._entries.setdefault((group, version), []).append(entry)
@@ -70,13 +78,25 @@ class Discovery:
             headers = [("etag", etag), ("vary", "Accept"), ("cache-control", "public")]
             if call.headers.get("if-none-match", "").strip() == etag:
                 return Response(304, content_type="", headers=headers)
-            kind = f"application/json;g=apidiscovery.k8s.io;v={accepted.form[2]};as=APIGroupDiscoveryList"
+            kind = (
+                "application/json;g=apidiscovery.k8s.io;"
+                f"v={accepted.form[2]};as=APIGroupDiscoveryList"
+            )
             return Response(body=body, content_type=kind, headers=headers)
         if core:
             host = call.headers.get("host", "127.0.0.1")
             addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}]
-            return _plain({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}, accepted.yaml)
-        groups = [_group_entry(group, versions) for group, versions in self._groups.items() if group]
+            return _plain(
+                {
+                    "kind": "APIVersions",
+                    "versions": ["v1"],
+                    "serverAddressByClientCIDRs": addresses,
+                },
+                accepted.yaml,
+            )
+        groups = [
+            _group_entry(group, versions) for group, versions in self._groups.items() if group
+        ]
         return _plain({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}, accepted.yaml)
 
     @cached_property
@@ -92,10 +112,17 @@ class Discovery:
         """Body and ETag of both roots in both versions."""
         made = {}
         for core in (True, False):
-            items = [self._aggregated_group(group) for group in self._groups if (group == "") is core]
+            items = [
+                self._aggregated_group(group) for group in self._groups if (group == "") is core
+            ]
             for version in ("v2", "v2beta1"):
                 api_version = f"apidiscovery.k8s.io/{version}"
-                value = {"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": items}
+                value = {
+                    "kind": "APIGroupDiscoveryList",
+                    "apiVersion": api_version,
+                    "metadata": {},
+                    "items": items,
+                }
                 body = msgspec.json.encode(value)
                 made[core, version] = body, f'"{hashlib.sha512(body).hexdigest().upper()}"'
         return made
@@ -103,7 +130,9 @@ class Discovery:
     def _aggregated_group(self, group: str) -> Object:
         versions = []
         for version in self._groups[group]:
-            entries = [_aggregated_entry(entry, group, version) for entry in self._entries[group, version]]
+            entries = [
+                _aggregated_entry(entry, group, version) for entry in self._entries[group, version]
+            ]
             versions.append({"version": version, "resources": entries, "freshness": "Current"})
         return {"metadata": {"name": group} if group else {}, "versions": versions}
 
@@ -142,7 +171,9 @@ def _entry(resource: Resource) -> _Entry:
     subresources = []
     for name, sub in resource.subresources.items():
         line: Object = {"group": sub.group, "version": sub.version} if sub.group else {}
-        subresources.append((name, line | {"kind": sub.kind or resource.kind, "verbs": list(sub.verbs)}))
+        subresources.append(
+            (name, line | {"kind": sub.kind or resource.kind, "verbs": list(sub.verbs)})
+        )
     return _Entry(
         resource.plural,
         resource.singular,
@@ -157,11 +188,19 @@ def _entry(resource: Resource) -> _Entry:
 
 def _lines(entry: _Entry) -> Iterable[Object]:
     """A resource and its subresources, as an APIResourceList has them."""
-    line: Object = {"name": entry.plural, "singularName": entry.singular, "namespaced": entry.namespaced}
+    line: Object = {
+        "name": entry.plural,
+        "singularName": entry.singular,
+        "namespaced": entry.namespaced,
+    }
     line |= {"kind": entry.kind, "verbs": list(entry.verbs)}
     yield line | _names(entry)
     for name, sub in entry.subresources:
-        yield {"name": f"{entry.plural}/{name}", "singularName": "", "namespaced": entry.namespaced} | sub
+        yield {
+            "name": f"{entry.plural}/{name}",
+            "singularName": "",
+            "namespaced": entry.namespaced,
+        } | sub
 
 
 def _names(entry: _Entry) -> Object:
@@ -182,10 +221,16 @@ def _aggregated_entry(entry: _Entry, group: str, version: str) -> Object:
         "verbs": list(entry.verbs),
     } | _names(entry)
     if entry.subresources:
-        line["subresources"] = [_aggregated_sub(name, sub, group, version) for name, sub in entry.subresources]
+        line["subresources"] = [
+            _aggregated_sub(name, sub, group, version) for name, sub in entry.subresources
+        ]
     return line
 
 
 def _aggregated_sub(name: str, sub: Object, group: str, version: str) -> Object:
-    kind = {"group": sub.get("group", group), "version": sub.get("version", version), "kind": sub["kind"]}
+    kind = {
+        "group": sub.get("group", group),
+        "version": sub.get("version", version),
+        "kind": sub["kind"],
+    }
     return {"subresource": name, "responseKind": kind, "verbs": sub["verbs"]}

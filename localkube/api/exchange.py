@@ -1,4 +1,6 @@
-"""A request as the handlers see it, and the response that they give back: plain data, so that only `application` speaks ASGI."""
+"""A request as the handlers see it, and the response that they give back: plain data, so that only
+`application` speaks ASGI.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +21,9 @@ TEXT = "text/plain; charset=utf-8"
 
 
 class Query:
-    """The query parameters, read as the real server reads them. Every reader raises ApiError 400 for a value that is none."""
+    """The query parameters, read as the real server reads them. Every reader raises ApiError 400
+    for a value that is none.
+    """
 
     def __init__(self, text: str) -> None:
         try:
@@ -38,7 +42,9 @@ class Query:
         return self._values.get(name, [])
 
     def flag(self, name: str) -> bool:
-        """True for a parameter that is there and is neither "false" nor "0" (apimachinery `Convert_Slice_string_To_bool`)."""
+        """True for a parameter that is there and is neither "false" nor "0" (apimachinery
+        `Convert_Slice_string_To_bool`).
+        """
         return name in self and self.text(name).lower() not in ("false", "0")
 
     def whole(self, name: str) -> int | None:
@@ -97,8 +103,8 @@ class Stream(Protocol):
 class Response:
     """What to answer: a whole `body`, or a `stream` of chunks that is sent as it comes.
 
-    A `live` stream has no end of its own: it is not compressed and ends when the server stops. `release` is called once after the
-    last byte, however the answer ended.
+    A `live` stream has no end of its own: it is not compressed and ends when the server stops.
+    `release` is called once after the last byte, however the answer ended.
     """
 
     status: int = 200

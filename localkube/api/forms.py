@@ -1,7 +1,9 @@
-"""The forms in which an object is sent: itself, its metadata alone, or a row of a Table; alone, in a list and in a watch event.
+"""The forms in which an object is sent: itself, its metadata alone, or a row of a Table; alone, in
+a list and in a watch event.
 
-A form works on the JSON that the store keeps (without kind and apiVersion) and decodes as little as it can: the object itself is never
-decoded, of PartialObjectMetadata only where its metadata begins and ends.
+A form works on the JSON that the store keeps (without kind and apiVersion) and decodes as little as
+it can: the object itself is never decoded, of PartialObjectMetadata only where its metadata begins
+and ends.
 """
 
 import functools
@@ -20,9 +22,12 @@ from localkube.store import Record
 PARTIAL_HEAD = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":'
 TABLE_HEAD = b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":'
 NAME_DESCRIPTION = (
-    "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request "
-    "the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration "
-    "definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
+    "Name must be unique within a namespace. Is required when creating resources, although some "
+    "resources may allow a client to request "
+    "the generation of an appropriate name automatically. Name is primarily intended for "
+    "creation idempotence and configuration "
+    "definition. Cannot be updated. More info: "
+    "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
 )
 
 
@@ -62,7 +67,10 @@ class Whole:
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
-        kind, version = msgspec.json.encode(resource.kind), msgspec.json.encode(resource.api_version)
+        kind, version = (
+            msgspec.json.encode(resource.kind),
+            msgspec.json.encode(resource.api_version),
+        )
         if resource.custom:
             self._head = b'{"apiVersion":' + version + b',"kind":' + kind + b","
         else:
@@ -73,7 +81,9 @@ class Whole:
         return self._head + raw[1:]
 
     def item(self, raw: bytes) -> bytes:
-        """An item of a list: those of built-in kinds carry no kind and apiVersion, those of custom ones do."""
+        """An item of a list: those of built-in kinds carry no kind and apiVersion, those of custom
+        ones do.
+        """
         return self._head + raw[1:] if self.resource.custom else raw
 
     def opening(self, meta: ListMeta) -> bytes:
@@ -81,7 +91,15 @@ class Whole:
         kind = msgspec.json.encode(self.resource.list_kind)
         version = msgspec.json.encode(self.resource.api_version)
         metadata = meta.encode(with_empty_token=self.resource.custom)
-        return b'{"kind":' + kind + b',"apiVersion":' + version + b',"metadata":' + metadata + b',"items":['
+        return (
+            b'{"kind":'
+            + kind
+            + b',"apiVersion":'
+            + version
+            + b',"metadata":'
+            + metadata
+            + b',"items":['
+        )
 
     def closing(self) -> bytes:
         return b"]}\n"
@@ -101,14 +119,20 @@ class Partial(Whole):
 
     def opening(self, meta: ListMeta) -> bytes:
         metadata = meta.encode(with_empty_token=False)
-        return b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":' + metadata + b',"items":['
+        return (
+            b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":'
+            + metadata
+            + b',"items":['
+        )
 
     def bookmark(self, metadata: Object) -> bytes:
         return PARTIAL_HEAD + msgspec.json.encode(metadata) + b"}"
 
 
 class Table(Whole):
-    """A Table of the kind's columns, one row an object. `include` is what a row carries of the object: Metadata, Object or None."""
+    """A Table of the kind's columns, one row an object. `include` is what a row carries of the
+    object: Metadata, Object or None.
+    """
 
     has_columns = True
 
@@ -123,7 +147,10 @@ class Table(Whole):
         return self._table(ListMeta(version), columns) + self.item(raw) + b"]}"
 
     def item(self, raw: bytes) -> bytes:
-        obj = {"kind": self.resource.kind, "apiVersion": self.resource.api_version} | msgspec.json.decode(raw)
+        obj = {
+            "kind": self.resource.kind,
+            "apiVersion": self.resource.api_version,
+        } | msgspec.json.decode(raw)
         cells = msgspec.json.encode([_cell(column, obj) for column in self.resource.columns])
         return b'{"cells":' + cells + b',"object":' + self._object(raw) + b"}"
 
@@ -133,11 +160,19 @@ class Table(Whole):
     def bookmark(self, metadata: Object) -> bytes:
         head = self._table(ListMeta(metadata["resourceVersion"]), columns=False)
         cells = msgspec.json.encode([None] * len(self.resource.columns))
-        return head + b'{"cells":' + cells + b',"object":' + self._partial.bookmark(metadata) + b"}]}"
+        return (
+            head + b'{"cells":' + cells + b',"object":' + self._partial.bookmark(metadata) + b"}]}"
+        )
 
     def _table(self, meta: ListMeta, columns: bool) -> bytes:
         definitions = self._columns if columns else b"null"
-        return TABLE_HEAD + meta.encode(with_empty_token=False) + b',"columnDefinitions":' + definitions + b',"rows":['
+        return (
+            TABLE_HEAD
+            + meta.encode(with_empty_token=False)
+            + b',"columnDefinitions":'
+            + definitions
+            + b',"rows":['
+        )
 
     def _object(self, raw: bytes) -> bytes:
         if self._include == "None":
@@ -159,7 +194,9 @@ def _definition(column: Column) -> Object:
 
 
 def _cell(column: Column, obj: Object) -> Any:
-    """A cell's value; None where a status that some client wrote has not the shape that the column reads."""
+    """A cell's value; None where a status that some client wrote has not the shape that the column
+    reads.
+    """
     try:
         return column.cell(obj)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
@@ -168,7 +205,9 @@ def _cell(column: Column, obj: Object) -> Any:
 
 @functools.lru_cache(maxsize=512)
 def form_of(resource: Resource, accepted: Accepted, include: str) -> Form:
-    """The form for what a client accepts. The same arguments give the same form, so that watchers can share encoded events."""
+    """The form for what a client accepts. The same arguments give the same form, so that watchers
+    can share encoded events.
+    """
     if accepted.form == negotiation.TABLE:
         return Table(resource, include)
     if accepted.form in (negotiation.PARTIAL, negotiation.PARTIAL_LIST):
@@ -177,10 +216,14 @@ def form_of(resource: Resource, accepted: Accepted, include: str) -> Form:
 
 
 def stored_json(objects: Objects, resource: Resource, record: Record) -> bytes:
-    """A record's JSON without kind and apiVersion, in the form of `resource`, which may be another group's view of it."""
+    """A record's JSON without kind and apiVersion, in the form of `resource`, which may be another
+    group's view of it.
+    """
     return record.raw if resource.read is None else bare_json(objects.decode(resource, record))
 
 
 def bare_json(obj: Object) -> bytes:
     """An object as the store would keep it: JSON without kind and apiVersion."""
-    return msgspec.json.encode({key: value for key, value in obj.items() if key not in ("kind", "apiVersion")})
+    return msgspec.json.encode(
+        {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
+    )

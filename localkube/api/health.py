@@ -7,11 +7,23 @@ from localkube import errors
 from localkube.api.exchange import Call, Response, json_response, text_response
 
 CHECKS = ("ping", "log", "storage")
-PATHS = ("/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version")
+PATHS = (
+    "/api",
+    "/api/v1",
+    "/apis",
+    "/healthz",
+    "/livez",
+    "/openapi/v2",
+    "/openapi/v3",
+    "/readyz",
+    "/version",
+)
 
 
 def answer_version(version: str) -> Response:
-    """What a client decides by: major and minor of the API that is spoken, with our own name in the build part."""
+    """What a client decides by: major and minor of the API that is spoken, with our own name in the
+    build part.
+    """
     major, minor = version.removeprefix("v").split(".")[:2]
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return json_response(

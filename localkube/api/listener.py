@@ -1,6 +1,8 @@
-"""The listening socket: TLS connections on loopback, every one counted from its first byte, none kept that does nothing.
+"""The listening socket: TLS connections on loopback, every one counted from its first byte, none
+kept that does nothing.
 
-uvicorn's own server counts requests and knows nothing of half-open connections, so the accept loop is ours; its HTTP protocol is not.
+uvicorn's own server counts requests and knows nothing of half-open connections, so the accept loop
+is ours; its HTTP protocol is not.
 """
 
 import asyncio
@@ -34,7 +36,9 @@ STOP_POLL = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many connections there may be, None for what the descriptors allow, and how long, in seconds, each may do nothing."""
+    """How many connections there may be, None for what the descriptors allow, and how long, in
+    seconds, each may do nothing.
+    """
 
     connections: int | None = None
     handshake: float = 5.0
@@ -47,9 +51,17 @@ class Limits:
 
 
 class Listener:
-    """Serves an application over TLS on 127.0.0.1. Port 0 picks a free one; `port` tells which after `start`."""
+    """Serves an application over TLS on 127.0.0.1. Port 0 picks a free one; `port` tells which
+    after `start`.
+    """
 
-    def __init__(self, application: Application, context: ssl.SSLContext, port: int, limits: Limits = Limits()) -> None:
+    def __init__(
+        self,
+        application: Application,
+        context: ssl.SSLContext,
+        port: int,
+        limits: Limits = Limits(),
+    ) -> None:
         self.port = port
         self._application = application
         self._context = context
@@ -91,7 +103,9 @@ class Listener:
         asyncio.get_running_loop().add_reader(listening, self._accept)
 
     async def stop(self, grace: float) -> None:
-        """Take no more connections, end the streams, let running requests finish for `grace` seconds, then cut what is left."""
+        """Take no more connections, end the streams, let running requests finish for `grace`
+        seconds, then cut what is left.
+        """
         if self._socket is None:
             return
         asyncio.get_running_loop().remove_reader(self._socket)
@@ -104,7 +118,12 @@ class Listener:
             connection.shutdown()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + grace
-        await _until(lambda: loop.time() >= deadline or not any(connection.busy for connection in self._connections()))
+        await _until(
+            lambda: (
+                loop.time() >= deadline
+                or not any(connection.busy for connection in self._connections())
+            )
+        )
         for connection in self._connections():
             connection.transport.abort()
         await _until(lambda: not self.count and not self._state.tasks)
@@ -113,7 +132,9 @@ class Listener:
         return cast(tuple[_Connection, ...], tuple(self._state.connections))
 
     def _accept(self) -> None:
-        """Take what is waiting. Above the bound a connection is closed at once: that client is told, the others are served."""
+        """Take what is waiting. Above the bound a connection is closed at once: that client is
+        told, the others are served.
+        """
         assert self._socket is not None
         for _ in range(ACCEPTS_AT_ONCE):
             try:
@@ -135,7 +156,9 @@ class Listener:
             task.add_done_callback(self._accepting.discard)
 
     def _pause(self) -> None:
-        """Leave the queue alone for a moment: the loop would spin on a socket that stays readable."""
+        """Leave the queue alone for a moment: the loop would spin on a socket that stays
+        readable.
+        """
         assert self._socket is not None
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._socket)
@@ -146,7 +169,9 @@ class Listener:
             asyncio.get_running_loop().add_reader(self._socket, self._accept)
 
     async def _connect(self, accepted: socket.socket) -> None:
-        """The TLS handshake of one connection; a client that fails it is dropped without a word in the log."""
+        """The TLS handshake of one connection; a client that fails it is dropped without a word in
+        the log.
+        """
         held = True
 
         def release() -> None:
@@ -175,14 +200,19 @@ class Listener:
 
 
 async def _until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - a transport tells nobody when its buffer has become empty
+    # A transport tells nobody when its buffer has become empty.
+    while not condition():  # noqa: ASYNC110
         await asyncio.sleep(STOP_POLL)
 
 
 class _Connection(HttpToolsProtocol):
-    """uvicorn's protocol with bounds on what a client may leave undone: headers that never end, answers that it never takes."""
+    """uvicorn's protocol with bounds on what a client may leave undone: headers that never end,
+    answers that it never takes.
+    """
 
-    def __init__(self, config: uvicorn.Config, state: ServerState, limits: Limits, closed: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, state: ServerState, limits: Limits, closed: Callable[[], None]
+    ) -> None:
         super().__init__(config, state, {})
         self._limits = limits
         self._closed = closed
@@ -253,7 +283,9 @@ class _Connection(HttpToolsProtocol):
 
 
 def connection_bound() -> int:
-    """Connections to hold at most: half of the descriptors this process may have, after raising that to what the system allows."""
+    """Connections to hold at most: half of the descriptors this process may have, after raising
+    that to what the system allows.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:

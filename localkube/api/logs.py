@@ -12,7 +12,9 @@ from localkube.objects import Objects
 from localkube.resources import PODS
 
 FIRST_CHUNK_WAIT = 0.25
-"""Seconds to wait for the first bytes before the answer is begun: a refusal that comes within them still gets its code."""
+"""Seconds to wait for the first bytes before the answer is begun: a refusal that comes within them
+still gets its code.
+"""
 MAX_SECONDS = 10**9
 
 TEXT = "text/plain"
@@ -30,8 +32,8 @@ class Logs:
     async def read(self, call: Call, namespace: str, name: str) -> Response:
         """A container's log as plain text; 204 for a pod that has no node yet.
 
-        Raises ApiError: 400 for a container that must be named, does not exist or has not started, 404, 422 for a bad query, 429 when
-        too many logs are followed.
+        Raises ApiError: 400 for a container that must be named, does not exist or has not started,
+        404, 422 for a bad query, 429 when too many logs are followed.
         """
         options = read_options(call.query, name)
         pod = self._objects.get(PODS, namespace, name)
@@ -39,9 +41,15 @@ class Logs:
         if not (pod.get("spec") or {}).get("nodeName"):
             return Response(204, content_type="")
         if not options.follow:
-            return Response(content_type=TEXT, stream=await _begun(self._machine.read_log(pod, container, options)))
+            return Response(
+                content_type=TEXT,
+                stream=await _begun(self._machine.read_log(pod, container, options)),
+            )
         if self._followed >= self._bound:
-            raise errors.too_many_requests(f"{self._bound} logs are followed, and no more can be: try again when some have ended")
+            raise errors.too_many_requests(
+                f"{self._bound} logs are followed, and no more can be: try again when some have "
+                "ended"
+            )
         self._followed += 1
         try:
             stream = await _begun(self._machine.read_log(pod, container, options))
@@ -55,8 +63,14 @@ class Logs:
 
 
 def read_options(query: Query, pod: str) -> LogOptions:
-    """The query of a log, checked as core/validation `ValidatePodLogOptions` does. Raises ApiError 400, 422."""
-    tail, limit, seconds = query.whole("tailLines"), query.whole("limitBytes"), query.whole("sinceSeconds")
+    """The query of a log, checked as core/validation `ValidatePodLogOptions` does. Raises ApiError
+    400, 422.
+    """
+    tail, limit, seconds = (
+        query.whole("tailLines"),
+        query.whole("limitBytes"),
+        query.whole("sinceSeconds"),
+    )
     since_time = query.text("sinceTime")
     causes = []
     if tail is not None and tail < 0:
@@ -64,7 +78,9 @@ def read_options(query: Query, pod: str) -> LogOptions:
     if limit is not None and limit < 1:
         causes.append(errors.wrong("limitBytes", str(limit), "must be greater than 0"))
     if seconds is not None and since_time:
-        causes.append(errors.frozen("", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+        causes.append(
+            errors.frozen("", "at most one of `sinceTime` or `sinceSeconds` may be specified")
+        )
     elif seconds is not None and seconds < 1:
         causes.append(errors.wrong("sinceSeconds", str(seconds), "must be greater than 0"))
     if causes:
@@ -77,27 +93,40 @@ def read_options(query: Query, pod: str) -> LogOptions:
             since = clock.parse(since_time)
         except ValueError:
             text = since_time[:64]
-            raise errors.bad_request(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}"') from None
-    return LogOptions(query.flag("follow"), query.flag("previous"), query.flag("timestamps"), tail, limit, since)
+            raise errors.bad_request(
+                f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}"'
+            ) from None
+    return LogOptions(
+        query.flag("follow"), query.flag("previous"), query.flag("timestamps"), tail, limit, since
+    )
 
 
 def choose_container(pod: Object, wanted: str) -> str:
-    """The container to read: the only one, or the one that was named. Raises ApiError 400 (recorded `log/400-*`)."""
+    """The container to read: the only one, or the one that was named. Raises ApiError 400 (recorded
+    `log/400-*`).
+    """
     spec = pod.get("spec") or {}
     containers = [container["name"] for container in spec.get("containers") or ()]
     inits = [container["name"] for container in spec.get("initContainers") or ()]
     if not wanted:
         if len(containers) == 1:
             return str(containers[0])
-        choice = f"a container name must be specified for pod {name_of(pod)}, choose one of: [{' '.join(containers)}]"
-        raise errors.bad_request(choice + (f" or one of the init containers: [{' '.join(inits)}]" if inits else ""))
+        choice = (
+            f"a container name must be specified for pod {name_of(pod)}, choose one of: "
+            f"[{' '.join(containers)}]"
+        )
+        raise errors.bad_request(
+            choice + (f" or one of the init containers: [{' '.join(inits)}]" if inits else "")
+        )
     if wanted not in containers + inits:
         raise errors.bad_request(f"container {wanted} is not valid for pod {name_of(pod)}")
     return wanted
 
 
 async def _begun(chunks: AsyncIterator[bytes]) -> "_Begun":
-    """The same chunks, with the first one asked for already, so that a refusal comes before the answer's first line."""
+    """The same chunks, with the first one asked for already, so that a refusal comes before the
+    answer's first line.
+    """
     stream = _Begun(chunks)
     await stream.begin()
     return stream

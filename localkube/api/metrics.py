@@ -1,4 +1,6 @@
-"""metrics.k8s.io: what the machine measured of pods and of itself, as records that lists and gets are made of like any other."""
+"""metrics.k8s.io: what the machine measured of pods and of itself, as records that lists and gets
+are made of like any other.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +15,9 @@ from localkube.store import Record
 
 
 class Metrics:
-    """The measured records. A pod that is not measured yet has none, as with a real metrics server."""
+    """The measured records. A pod that is not measured yet has none, as with a real metrics
+    server.
+    """
 
     def __init__(self, objects: Objects, machine: Machine) -> None:
         self._objects = objects
@@ -39,7 +43,9 @@ class Metrics:
 
 
 def _record(measured: Object, usage: Usage | Mapping[str, Usage]) -> Record:
-    """Metrics carry the name and labels of what they measure, and the last moment of the measurement."""
+    """Metrics carry the name and labels of what they measure, and the last moment of the
+    measurement.
+    """
     newest = usage if isinstance(usage, Usage) else max(usage.values(), key=lambda one: one.at)
     metadata: Object = {"name": name_of(measured)}
     if namespace_of(measured):
@@ -47,12 +53,27 @@ def _record(measured: Object, usage: Usage | Mapping[str, Usage]) -> Record:
     metadata["creationTimestamp"] = clock.stamp()
     if labels_of(measured):
         metadata["labels"] = labels_of(measured)
-    body: Object = {"metadata": metadata, "timestamp": clock.stamp(newest.at), "window": f"{newest.window:.3f}s"}
+    body: Object = {
+        "metadata": metadata,
+        "timestamp": clock.stamp(newest.at),
+        "window": f"{newest.window:.3f}s",
+    }
     if isinstance(usage, Usage):
         body["usage"] = _quantities(usage)
     else:
-        body["containers"] = [{"name": name, "usage": _quantities(one)} for name, one in usage.items()]
-    return Record(namespace_of(measured), name_of(measured), uid_of(measured), 0, labels_of(measured), {}, (), bare_json(body))
+        body["containers"] = [
+            {"name": name, "usage": _quantities(one)} for name, one in usage.items()
+        ]
+    return Record(
+        namespace_of(measured),
+        name_of(measured),
+        uid_of(measured),
+        0,
+        labels_of(measured),
+        {},
+        (),
+        bare_json(body),
+    )
 
 
 def _quantities(usage: Usage) -> dict[str, str]:

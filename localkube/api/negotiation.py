@@ -1,4 +1,6 @@
-"""Which form the client wants its answer in: the Accept header, read as the real server reads it."""
+"""Which form the client wants its answer in: the Accept header, read as the real server reads
+it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +8,9 @@ from dataclasses import dataclass
 from localkube import errors
 
 ACCEPTED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
-"""What a refusal names. Protobuf is in the list of the real server; this one never produces it, and clients fall back to JSON."""
+"""What a refusal names. Protobuf is in the list of the real server; this one never produces it, and
+clients fall back to JSON.
+"""
 
 MAX_RANGES = 64
 
@@ -22,7 +26,9 @@ PLAIN: Form = ("", "", "")
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The chosen answer: YAML or JSON, and the form as (as, group, version), PLAIN for the object itself."""
+    """The chosen answer: YAML or JSON, and the form as (as, group, version), PLAIN for the object
+    itself.
+    """
 
     yaml: bool = False
     form: Form = PLAIN
@@ -36,7 +42,9 @@ class _Range:
 
 
 def choose(header: str, forms: Sequence[Form] = ()) -> Accepted:
-    """The best answer for an Accept header among JSON, YAML and `forms`. Raises ApiError 406 when nothing fits."""
+    """The best answer for an Accept header among JSON, YAML and `forms`. Raises ApiError 406 when
+    nothing fits.
+    """
     if not header.strip():
         return Accepted()
     ranges = [_range(text) for text in header.split(",")[:MAX_RANGES]]

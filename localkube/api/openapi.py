@@ -1,7 +1,8 @@
-"""/openapi: enough of the documents for clients to validate on the server (`kubectl apply`) and to explain kinds (`kubectl explain`).
+"""/openapi: enough of the documents for clients to validate on the server (`kubectl apply`) and to
+explain kinds (`kubectl explain`).
 
-Per group and version: for each kind its paths with the operations' kinds and the patch operation's parameters, and its schema. The
-documents are made when first asked for.
+Per group and version: for each kind its paths with the operations' kinds and the patch operation's
+parameters, and its schema. The documents are made when first asked for.
 """
 
 import hashlib
@@ -17,10 +18,21 @@ from localkube.api.exchange import Call, Response
 from localkube.metadata import Object
 from localkube.resources.resource import Resource
 
-PATCH_TYPES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
-"""Strategic merge is not told: kubectl would compute it from the schema, whose merge keys are not carried; it knows the kinds itself."""
+PATCH_TYPES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+)
+"""Strategic merge is not told: kubectl would compute it from the schema, whose merge keys are not
+carried; it knows the kinds itself.
+"""
 
-PATCH_PARAMETERS = (("dryRun", "string"), ("fieldManager", "string"), ("fieldValidation", "string"), ("force", "boolean"))
+PATCH_PARAMETERS = (
+    ("dryRun", "string"),
+    ("fieldManager", "string"),
+    ("fieldValidation", "string"),
+    ("force", "boolean"),
+)
 
 
 class OpenApi:
@@ -34,15 +46,24 @@ class OpenApi:
         self._document = cache(self._make)
 
     def answer(self, call: Call) -> Response:
-        """GET of /openapi/v2, the /openapi/v3 index, or one of its documents. Raises ApiError: 404, 405, 406."""
+        """GET of /openapi/v2, the /openapi/v3 index, or one of its documents. Raises ApiError: 404,
+        405, 406.
+        """
         if call.method not in ("GET", "HEAD"):
             raise errors.method_not_allowed()
         _, *rest = call.parts
         if rest == ["v2"]:
             negotiation.choose(call.headers.get("accept", ""))
-            return Response(body=msgspec.json.encode({"swagger": "2.0", "info": self._info, "paths": {}, "definitions": {}}))
+            return Response(
+                body=msgspec.json.encode(
+                    {"swagger": "2.0", "info": self._info, "paths": {}, "definitions": {}}
+                )
+            )
         if rest == ["v3"]:
-            paths = {root: {"serverRelativeURL": f"/openapi/v3/{root}?hash={self._document(root)[1]}"} for root in self._groups}
+            paths = {
+                root: {"serverRelativeURL": f"/openapi/v3/{root}?hash={self._document(root)[1]}"}
+                for root in self._groups
+            }
             return Response(body=msgspec.json.encode({"paths": paths}))
         root = "/".join(rest[1:])
         if rest[:1] != ["v3"] or root not in self._groups:
@@ -61,40 +82,58 @@ class OpenApi:
         for resource in self._groups[root]:
             paths |= _paths(root, resource)
             components[_schema_name(resource)] = _schema(resource)
-        document = {"openapi": "3.0.0", "info": self._info, "paths": paths, "components": {"schemas": components}}
+        document = {
+            "openapi": "3.0.0",
+            "info": self._info,
+            "paths": paths,
+            "components": {"schemas": components},
+        }
         body = msgspec.json.encode(document)
         return body, hashlib.sha512(body).hexdigest().upper()
 
 
 def _root(resource: Resource) -> str:
-    return f"apis/{resource.group}/{resource.version}" if resource.group else f"api/{resource.version}"
+    return (
+        f"apis/{resource.group}/{resource.version}" if resource.group else f"api/{resource.version}"
+    )
 
 
 def _paths(root: str, resource: Resource) -> Object:
     scope = "/namespaces/{namespace}" if resource.namespaced else ""
     collection = f"/{root}{scope}/{resource.plural}"
     found: Object = {collection: _operations(resource, {"get": "list", "post": "create"})}
-    found[f"{collection}/{{name}}"] = _operations(resource, {"get": "get", "put": "update", "patch": "patch", "delete": "delete"})
+    found[f"{collection}/{{name}}"] = _operations(
+        resource, {"get": "get", "put": "update", "patch": "patch", "delete": "delete"}
+    )
     return found
 
 
 def _operations(resource: Resource, verbs: dict[str, str]) -> Object:
-    """The operations of a path. The patch has its parameters: kubectl looks there for fieldValidation before it trusts the server."""
+    """The operations of a path. The patch has its parameters: kubectl looks there for
+    fieldValidation before it trusts the server.
+    """
     made: Object = {}
     for method, verb in verbs.items():
         if verb not in resource.verbs:
             continue
         operation: dict[str, Any] = {
-            "x-kubernetes-action": "post" if verb == "create" else "put" if verb == "update" else verb,
+            "x-kubernetes-action": "post"
+            if verb == "create"
+            else "put"
+            if verb == "update"
+            else verb,
             "x-kubernetes-group-version-kind": _kind(resource),
             "responses": {"200": {"description": "OK"}},
         }
         if method in ("patch", "post", "put"):
             operation["parameters"] = [
-                {"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": True}} for name, kind in PATCH_PARAMETERS
+                {"name": name, "in": "query", "schema": {"type": kind, "uniqueItems": True}}
+                for name, kind in PATCH_PARAMETERS
             ]
         if method == "patch":
-            operation["requestBody"] = {"content": {media: {"schema": {"type": "object"}} for media in PATCH_TYPES}}
+            operation["requestBody"] = {
+                "content": {media: {"schema": {"type": "object"}} for media in PATCH_TYPES}
+            }
         made[method] = operation
     return made
 
@@ -104,7 +143,11 @@ def _kind(resource: Resource) -> Object:
 
 
 def _schema_name(resource: Resource) -> str:
-    home = ".".join(reversed(resource.group.split("."))) if "." in resource.group else f"io.k8s.api.{resource.group or 'core'}"
+    home = (
+        ".".join(reversed(resource.group.split(".")))
+        if "." in resource.group
+        else f"io.k8s.api.{resource.group or 'core'}"
+    )
     return f"{home}.{resource.version}.{resource.kind}"
 
 

@@ -1,6 +1,7 @@
 """get and list: from the store's records to an answer, without decoding what nobody looks at.
 
-A list is cut out of one moment's records and sent as it is put together, so its memory is bounded however long it is.
+A list is cut out of one moment's records and sent as it is put together, so its memory is bounded
+however long it is.
 """
 
 import asyncio
@@ -38,7 +39,9 @@ Virtual = Mapping[Resource, Callable[[], Sequence[Record]]]
 
 
 class Reader:
-    """Answers get and list. `virtual` gives the records of resources that are measured and not stored."""
+    """Answers get and list. `virtual` gives the records of resources that are measured and not
+    stored.
+    """
 
     def __init__(self, objects: Objects, virtual: Virtual) -> None:
         self._objects = objects
@@ -49,14 +52,18 @@ class Reader:
         """One object. Raises ApiError: 404, 406, 504 for a resource version that does not come."""
         accepted = negotiation.choose(call.headers.get("accept", ""), ITEM_FORMS)
         form = form_of(resource, accepted, read_include(call.query))
-        await paging.reach(self._store, paging.read_version(call.query.text("resourceVersion")) or 0)
+        await paging.reach(
+            self._store, paging.read_version(call.query.text("resourceVersion")) or 0
+        )
         record = self._find(resource, namespace, name)
         if record is None:
             raise errors.not_found(resource.group, resource.plural, name)
         return answer(form.one(stored_json(self._objects, resource, record)), accepted)
 
     async def list(self, call: Call, resource: Resource, namespace: str | None) -> Response:
-        """A list or a page of one. Raises ApiError: 400, 406, 410 for what is no longer known, 413 beyond the bound, 422, 504."""
+        """A list or a page of one. Raises ApiError: 400, 406, 410 for what is no longer known, 413
+        beyond the bound, 422, 504.
+        """
         accepted = negotiation.choose(call.headers.get("accept", ""), LIST_FORMS)
         form = form_of(resource, accepted, read_include(call.query))
         selection = select(resource, namespace, call.query)
@@ -68,14 +75,23 @@ class Reader:
         _check_size(chosen, MAX_YAML if accepted.yaml else MAX_LIST)
         pieces = self._pieces(form, meta, chosen, resource)
         if accepted.yaml:
-            return Response(body=await asyncio.to_thread(_to_yaml, b"".join(pieces)), content_type=YAML)
+            return Response(
+                body=await asyncio.to_thread(_to_yaml, b"".join(pieces)), content_type=YAML
+            )
         if len(chosen) <= CHUNK_ITEMS and sum(len(record.raw) for record in chosen) <= CHUNK_BYTES:
             return Response(body=b"".join(pieces))
         return Response(stream=joined(pieces))
 
     def _find(self, resource: Resource, namespace: str, name: str) -> Record | None:
         if resource in self._virtual:
-            return next((r for r in self._virtual[resource]() if (r.namespace, r.name) == (namespace, name)), None)
+            return next(
+                (
+                    r
+                    for r in self._virtual[resource]()
+                    if (r.namespace, r.name) == (namespace, name)
+                ),
+                None,
+            )
         return self._store.get((resource.storage or resource).key, namespace, name)
 
     def _records(self, resource: Resource, namespace: str | None, page: Page) -> Sequence[Record]:
@@ -89,9 +105,15 @@ class Reader:
         except ApiError as refusal:
             if refusal.code != 410:
                 raise
-            raise paging.expired_token(page.after, namespace) if page.after else errors.expired(paging.TOO_OLD_LIST) from refusal
+            raise (
+                paging.expired_token(page.after, namespace)
+                if page.after
+                else errors.expired(paging.TOO_OLD_LIST)
+            ) from refusal
 
-    def _pieces(self, form: Form, meta: ListMeta, records: Sequence[Record], resource: Resource) -> Iterator[bytes]:
+    def _pieces(
+        self, form: Form, meta: ListMeta, records: Sequence[Record], resource: Resource
+    ) -> Iterator[bytes]:
         yield form.opening(meta)
         comma = b""
         for record in records:
@@ -116,16 +138,26 @@ def answer(body: bytes, accepted: Accepted, status: int = 200) -> Response:
 
 
 def answer_object(call: Call, resource: Resource, obj: Object, status: int = 200) -> Response:
-    """An object as a verb returned it, in the form that the client accepts. Raises ApiError 406: ask before writing, too."""
+    """An object as a verb returned it, in the form that the client accepts. Raises ApiError 406:
+    ask before writing, too.
+    """
     accepted = negotiation.choose(call.headers.get("accept", ""), ITEM_FORMS)
-    return answer(form_of(resource, accepted, read_include(call.query)).one(bare_json(obj)), accepted, status)
+    return answer(
+        form_of(resource, accepted, read_include(call.query)).one(bare_json(obj)), accepted, status
+    )
 
 
-def _cut(records: Sequence[Record], selection: Selection, page: Page, version: int) -> tuple[Sequence[Record], ListMeta]:
-    """The records of a page and the metadata of its list. A selective list does not say how much remains."""
+def _cut(
+    records: Sequence[Record], selection: Selection, page: Page, version: int
+) -> tuple[Sequence[Record], ListMeta]:
+    """The records of a page and the metadata of its list. A selective list does not say how much
+    remains.
+    """
     start = 0
     if page.after is not None:
-        start = bisect.bisect_right(records, page.after, key=lambda record: (record.namespace, record.name))
+        start = bisect.bisect_right(
+            records, page.after, key=lambda record: (record.namespace, record.name)
+        )
     matching = selection.filter(records[start:])
     if not page.limit:
         return list(matching), ListMeta(str(version))
@@ -141,7 +173,10 @@ def _cut(records: Sequence[Record], selection: Selection, page: Page, version: i
 def _check_size(records: Iterable[Record], limit: int) -> None:
     size = sum(len(record.raw) for record in records)
     if size > limit:
-        message = f"the list has {size} bytes, at most {limit} are sent at once: ask for pages with limit, or for fewer objects"
+        message = (
+            f"the list has {size} bytes, at most {limit} are sent at once: ask for pages with "
+            "limit, or for fewer objects"
+        )
         raise ApiError(413, "RequestEntityTooLarge", message)
 
 

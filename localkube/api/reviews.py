@@ -33,14 +33,23 @@ class Reviews:
         return (target.group, target.version, target.plural) in KINDS
 
     async def create(self, call: Call, target: Target) -> Response:
-        """Raises ApiError: 400 for a body that is no such review, 405 for anything but a POST to the collection, 422."""
+        """Raises ApiError: 400 for a body that is no such review, 405 for anything but a POST to
+        the collection, 422.
+        """
         if call.method != "POST" or target.name or target.namespace is not None:
             raise errors.method_not_allowed()
         kind = KINDS[target.group, target.version, target.plural]
         raw = await self._bodies.read(call)
         review = await bodies.decode(raw, bodies.media_type(call), kind)
-        if not isinstance(review, dict) or review.get("kind", kind) != kind or not isinstance(review.get("spec") or {}, dict):
-            raise errors.bad_request(f"the object provided is unrecognized (must be of type {kind}): ({bodies.summary(raw)})")
+        if (
+            not isinstance(review, dict)
+            or review.get("kind", kind) != kind
+            or not isinstance(review.get("spec") or {}, dict)
+        ):
+            raise errors.bad_request(
+                f"the object provided is unrecognized (must be of type {kind}): "
+                f"({bodies.summary(raw)})"
+            )
         answers: dict[str, Callable[[Call, Object], Object]] = {
             "SelfSubjectAccessReview": _may,
             "SelfSubjectRulesReview": _rules,
@@ -73,8 +82,16 @@ def _allowed(call: Call) -> Object:
     path_rules: list[dict[str, Any]] = []
     if AUTHENTICATED in call.groups:
         resource_rules = [
-            {"verbs": ["create"], "apiGroups": [AUTHORIZATION], "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]},
-            {"verbs": ["create"], "apiGroups": [AUTHENTICATION], "resources": ["selfsubjectreviews"]},
+            {
+                "verbs": ["create"],
+                "apiGroups": [AUTHORIZATION],
+                "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+            },
+            {
+                "verbs": ["create"],
+                "apiGroups": [AUTHENTICATION],
+                "resources": ["selfsubjectreviews"],
+            },
         ]
         path_rules = [{"verbs": ["get"], "nonResourceURLs": DISCOVERY_URLS}]
     if is_admin(call):

@@ -1,4 +1,6 @@
-"""From a method and a path to a verb on a resource. Nothing is done here; what is not served is refused."""
+"""From a method and a path to a verb on a resource. Nothing is done here; what is not served is
+refused.
+"""
 
 from localkube import errors, resources
 from localkube.api.access import Target
@@ -8,7 +10,14 @@ from localkube.resources.resource import Resource
 
 NAMESPACE_SUBRESOURCES = ("status", "finalize")
 INTERACTIVE = ("attach", "exec", "portforward")
-NAMED_VERBS = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
+NAMED_VERBS = {
+    "GET": "get",
+    "HEAD": "get",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+    "POST": "create",
+}
 COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
 
 
@@ -23,7 +32,11 @@ def target_of(parts: tuple[str, ...]) -> Target | None:
     if "" in parts:
         return None
     namespace: str | None = None
-    if rest[0] == "namespaces" and len(rest) >= 3 and not (len(rest) == 3 and rest[2] in NAMESPACE_SUBRESOURCES):
+    if (
+        rest[0] == "namespaces"
+        and len(rest) >= 3
+        and not (len(rest) == 3 and rest[2] in NAMESPACE_SUBRESOURCES)
+    ):
         namespace, rest = rest[1], rest[2:]
     if len(rest) > 3:
         return None
@@ -38,7 +51,9 @@ def verb_of(call: Call, target: Target) -> str:
 
 
 def resolve(target: Target) -> Resource:
-    """The served resource that a target names. Raises ApiError 404 for an unknown one, or for a scope that it does not have."""
+    """The served resource that a target names. Raises ApiError 404 for an unknown one, or for a
+    scope that it does not have.
+    """
     resource = resources.by_path(target.group, target.version, target.plural)
     if resource is None:
         raise errors.no_such_path()
@@ -54,14 +69,20 @@ def resolve(target: Target) -> Resource:
 
 
 def check_verb(resource: Resource, target: Target, verb: str, method: str) -> None:
-    """Refuse what the resource does not do, with the code that a real server gives for it (control-plane facts, item 10)."""
+    """Refuse what the resource does not do, with the code that a real server gives for it
+    (control-plane facts, item 10).
+    """
     if target.subresource:
         allowed = resource.subresources[target.subresource].verbs
         if verb not in allowed:
             raise errors.method_not_allowed()
         return
     if not target.name and method not in COLLECTION_VERBS:
-        raise errors.bad_request("name must be provided") if resource.custom and method in NAMED_VERBS else errors.method_not_allowed()
+        raise (
+            errors.bad_request("name must be provided")
+            if resource.custom and method in NAMED_VERBS
+            else errors.method_not_allowed()
+        )
     if verb not in resource.verbs or (verb == "watch" and method == "HEAD"):
         raise errors.method_not_allowed()
     if method == "POST" and target.name and not resource.custom:

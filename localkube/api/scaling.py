@@ -1,4 +1,6 @@
-"""The scale subresource: one number of an object as an autoscaling/v1 Scale, at the paths its definition names."""
+"""The scale subresource: one number of an object as an autoscaling/v1 Scale, at the paths its
+definition names.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,7 +8,15 @@ from typing import Any
 from localkube import errors, resources
 from localkube.api import bodies
 from localkube.api.exchange import Call, Response, json_response
-from localkube.api.writing import APPLY, JSON_PATCH, MERGE, apply_patch, decode_patch, patch_type, read_request
+from localkube.api.writing import (
+    APPLY,
+    JSON_PATCH,
+    MERGE,
+    apply_patch,
+    decode_patch,
+    patch_type,
+    read_request,
+)
 from localkube.metadata import Object
 from localkube.objects import Objects
 from localkube.resources.resource import Resource
@@ -21,8 +31,12 @@ class Scaler:
         self._objects = objects
         self._bodies = reader
 
-    async def answer(self, call: Call, resource: Resource, namespace: str, name: str, verb: str) -> Response:
-        """Raises ApiError: 400, 404, 409 for a stale version, 415 for an apply, 422 for what is no number of replicas."""
+    async def answer(
+        self, call: Call, resource: Resource, namespace: str, name: str, verb: str
+    ) -> Response:
+        """Raises ApiError: 400, 404, 409 for a stale version, 415 for an apply, 422 for what is no
+        number of replicas.
+        """
         if verb == "get":
             return json_response(scale_of(resource, self._objects.get(resource, namespace, name)))
         patching = verb == "patch"
@@ -31,18 +45,31 @@ class Scaler:
         if media == APPLY:
             raise errors.unsupported_media_type((JSON_PATCH, MERGE))
         raw = await self._bodies.read(call)
-        change = await (decode_patch(raw, media, resource) if patching else bodies.decode(raw, media, "Scale"))
+        change = await (
+            decode_patch(raw, media, resource) if patching else bodies.decode(raw, media, "Scale")
+        )
         obj = self._objects.get(resource, namespace, name)
-        scale = apply_patch(resource, scale_of(resource, obj), change, media) if patching else change
+        scale = (
+            apply_patch(resource, scale_of(resource, obj), change, media) if patching else change
+        )
         _check(scale, name)
         _rescale(resource, obj, scale)
-        return json_response(scale_of(resource, self._objects.update(resource, namespace, name, obj, request=request)))
+        return json_response(
+            scale_of(
+                resource, self._objects.update(resource, namespace, name, obj, request=request)
+            )
+        )
 
 
 def scale_of(resource: Resource, obj: Object) -> Object:
-    """The Scale of an object; numbers that are not there are 0 (recorded `pytorchjob/scale-get`)."""
+    """The Scale of an object; numbers that are not there are 0 (recorded
+    `pytorchjob/scale-get`).
+    """
     paths = resources.scale_paths(resource)
-    metadata = {key: obj["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")}
+    metadata = {
+        key: obj["metadata"][key]
+        for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    }
     status = {"replicas": _find(obj, _steps(paths, "statusReplicasPath")) or 0}
     selector = _find(obj, _steps(paths, "labelSelectorPath"))
     if selector:
@@ -57,14 +84,18 @@ def scale_of(resource: Resource, obj: Object) -> Object:
 
 
 def _rescale(resource: Resource, obj: Object, scale: Object) -> None:
-    """Put the wanted number, and the version it was decided on, into the object. Raises ApiError 422 where there is no place for it."""
+    """Put the wanted number, and the version it was decided on, into the object. Raises ApiError
+    422 where there is no place for it.
+    """
     version = (scale.get("metadata") or {}).get("resourceVersion")
     if version:
         obj["metadata"]["resourceVersion"] = version
     *path, last = _steps(resources.scale_paths(resource), "specReplicasPath")
     holder = _find(obj, path)
     if not isinstance(holder, dict):
-        cause = errors.wrong("spec.replicas", "null", f".{'.'.join(path)} does not exist: there is nothing to scale")
+        cause = errors.wrong(
+            "spec.replicas", "null", f".{'.'.join(path)} does not exist: there is nothing to scale"
+        )
         raise errors.invalid(resource.group, resource.kind, obj["metadata"]["name"], [cause])
     holder[last] = scale["spec"].get("replicas", 0)
 
@@ -81,11 +112,21 @@ def _find(obj: Object, path: Sequence[str]) -> Any:
 
 
 def _check(scale: Any, name: str) -> None:
-    if not isinstance(scale, dict) or not isinstance(scale.get("spec"), dict) or not isinstance(scale.get("metadata") or {}, dict):
-        raise errors.bad_request("the object provided is unrecognized (must be of type Scale): it has no spec")
+    if (
+        not isinstance(scale, dict)
+        or not isinstance(scale.get("spec"), dict)
+        or not isinstance(scale.get("metadata") or {}, dict)
+    ):
+        raise errors.bad_request(
+            "the object provided is unrecognized (must be of type Scale): it has no spec"
+        )
     if scale.get("kind", "Scale") != "Scale":
         raise errors.bad_request(f"{scale['kind']} cannot be handled as a Scale")
     replicas = scale["spec"].get("replicas", 0)
-    if isinstance(replicas, bool) or not isinstance(replicas, int) or not 0 <= replicas <= MAX_REPLICAS:
+    if (
+        isinstance(replicas, bool)
+        or not isinstance(replicas, int)
+        or not 0 <= replicas <= MAX_REPLICAS
+    ):
         cause = errors.wrong("spec.replicas", f"{replicas!r}", "must be greater than or equal to 0")
         raise errors.invalid("autoscaling", "Scale", name, [cause])

@@ -37,7 +37,9 @@ class Selection:
 
 
 def select(resource: Resource, namespace: str | None, query: Query) -> Selection:
-    """Raises ApiError 400 for a selector that does not parse or a field that this kind does not offer."""
+    """Raises ApiError 400 for a selector that does not parse or a field that this kind does not
+    offer.
+    """
     common = COMMON_FIELDS if resource.namespaced else COMMON_FIELDS[:1]
     supported = {*resource.field_selectors, *common}
     return Selection(

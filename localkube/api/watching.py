@@ -1,7 +1,9 @@
-"""watch: changes from the store to everybody who looks on, each encoded once a form and its bytes shared by all watchers.
+"""watch: changes from the store to everybody who looks on, each encoded once a form and its bytes
+shared by all watchers.
 
-The store calls back after each write; a watcher then only gets another reference in its list. Its own response is woken once for all
-that has gathered and sends it as one chunk. What a slow client does not fetch is bounded: it is ended with a 410 and lists again.
+The store calls back after each write; a watcher then only gets another reference in its list. Its
+own response is woken once for all that has gathered and sends it as one chunk. What a slow client
+does not fetch is bounded: it is ended with a 410 and lists again.
 """
 
 import asyncio
@@ -25,7 +27,9 @@ from localkube.store import Change, Record, Store
 MAX_BACKLOG_BYTES = 16 << 20
 MAX_BACKLOG_EVENTS = 20_000
 DEFAULT_TIMEOUT = (1_800, 3_600)
-"""Seconds, picked at random between the two as a real server does, so that watches do not all return at once."""
+"""Seconds, picked at random between the two as a real server does, so that watches do not all
+return at once.
+"""
 MAX_TIMEOUT = 24 * 3_600
 BOOKMARK_EVERY = 60.0
 BOOKMARK_BEFORE_END = 2.0
@@ -36,7 +40,9 @@ FORMS = (negotiation.TABLE, negotiation.PARTIAL)
 
 
 class _Frames:
-    """One change as bytes, made when somebody first needs them in a form and kept for the others."""
+    """One change as bytes, made when somebody first needs them in a form and kept for the
+    others.
+    """
 
     def __init__(self, objects: Objects, resource: Resource, change: Change) -> None:
         self.change = change
@@ -49,12 +55,18 @@ class _Frames:
         frame = self._made.get(key)
         if frame is None:
             left = kind == "DELETED" and self.change.type != "DELETED"
-            raw = self._left() if left else stored_json(self._objects, self._resource, self.change.record)
+            raw = (
+                self._left()
+                if left
+                else stored_json(self._objects, self._resource, self.change.record)
+            )
             frame = self._made[key] = _frame(kind, form.one(raw, columns=columns))
         return frame
 
     def _left(self) -> bytes:
-        """An object that stopped matching, as it was when it last did, under the version of the change (recorded `leaves-selector`)."""
+        """An object that stopped matching, as it was when it last did, under the version of the
+        change (recorded `leaves-selector`).
+        """
         assert self.change.previous is not None
         obj = self._objects.decode(self._resource, self.change.previous)
         obj["metadata"]["resourceVersion"] = str(self.change.record.rv)
@@ -87,7 +99,9 @@ class _Watcher:
         self._columns = True
 
     def offer(self, frames: _Frames) -> None:
-        """Called for each change; queues the event that this watcher's selection makes of it, if any."""
+        """Called for each change; queues the event that this watcher's selection makes of it, if
+        any.
+        """
         if self.behind or frames.change.record.rv <= self.floor:
             return
         kind = self.kind(frames.change)
@@ -101,7 +115,9 @@ class _Watcher:
         self.wake.set()
 
     def kind(self, change: Change) -> str:
-        """The event as this selection sees it: entering it is ADDED, leaving it DELETED; "" for none (recorded `leaves-selector`)."""
+        """The event as this selection sees it: entering it is ADDED, leaving it DELETED; "" for
+        none (recorded `leaves-selector`).
+        """
         was = change.previous is not None and self.selection.matches(change.previous)
         now = change.type != "DELETED" and self.selection.matches(change.record)
         if now:
@@ -164,15 +180,22 @@ class Watches:
         self.open = 0
 
     async def watch(self, call: Call, resource: Resource, namespace: str | None) -> Response:
-        """A stream of events. Raises ApiError: 400, 406, 422, 429 beyond the bound, 504. What is too old is told in the stream."""
+        """A stream of events. Raises ApiError: 400, 406, 422, 429 beyond the bound, 504. What is
+        too old is told in the stream.
+        """
         accepted = negotiation.choose(call.headers.get("accept", ""), FORMS)
-        form = form_of(resource, negotiation.Accepted(False, accepted.form), read_include(call.query))
+        form = form_of(
+            resource, negotiation.Accepted(False, accepted.form), read_include(call.query)
+        )
         selection = select(resource, namespace, call.query)
         options = _read_options(call)
         if options.announce_end and options.since is not None:
             await paging.reach(self._store, options.since)
         if self.open >= self._bound:
-            raise errors.too_many_requests(f"{self._bound} watches are open, and no more can be: try again when some have ended")
+            raise errors.too_many_requests(
+                f"{self._bound} watches are open, and no more can be: try again when some have "
+                "ended"
+            )
         watcher = _Watcher(form, selection, options)
         channel = self._channels.setdefault(resource, _Channel(self._objects, resource))
         try:
@@ -189,7 +212,9 @@ class Watches:
         return Response(stream=self._stream(watcher, history), live=True, release=release)
 
     def _history(self, resource: Resource, watcher: _Watcher, channel: _Channel) -> Iterator[bytes]:
-        """The events before the live ones; what they are made of is fixed now, their encoding waits until they are sent."""
+        """The events before the live ones; what they are made of is fixed now, their encoding waits
+        until they are sent.
+        """
         key = (resource.storage or resource).key
         options = watcher.options
         if options.initial:
@@ -198,16 +223,24 @@ class Watches:
         if options.since is None or options.since >= self._store.rv:
             return iter(())
         changes = self._store.since(key, options.since)
-        return (watcher.encode(channel.frames(change), kind) for change in changes if (kind := watcher.kind(change)))
+        return (
+            watcher.encode(channel.frames(change), kind)
+            for change in changes
+            if (kind := watcher.kind(change))
+        )
 
-    def _existing(self, resource: Resource, watcher: _Watcher, records: Sequence[Record], version: int) -> Iterator[bytes]:
+    def _existing(
+        self, resource: Resource, watcher: _Watcher, records: Sequence[Record], version: int
+    ) -> Iterator[bytes]:
         for record in watcher.selection.filter(records):
             raw = stored_json(self._objects, resource, record)
             yield _frame("ADDED", watcher.form.one(raw, columns=watcher.take_columns()))
         if watcher.options.announce_end and watcher.options.bookmarks:
             yield _bookmark(watcher.form, version, {INITIAL_EVENTS_END: "true"})
 
-    async def _stream(self, watcher: _Watcher, history: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
+    async def _stream(
+        self, watcher: _Watcher, history: Iterator[bytes]
+    ) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()
         end = loop.time() + watcher.options.timeout
         async for chunk in joined(history):
@@ -226,7 +259,9 @@ class Watches:
                 if chunk:
                     yield chunk
                     continue
-                alarm.set(min(end, bookmarks.next) if bookmarks and not bookmarks.are_due(now) else end)
+                alarm.set(
+                    min(end, bookmarks.next) if bookmarks and not bookmarks.are_due(now) else end
+                )
                 await watcher.wake.wait()
         finally:
             alarm.cancel()
@@ -249,7 +284,9 @@ class _Bookmarks:
 
 
 class _Alarm:
-    """Sets an event at a moment; one timer serves all waits until the same moment, however often they are interrupted."""
+    """Sets an event at a moment; one timer serves all waits until the same moment, however often
+    they are interrupted.
+    """
 
     def __init__(self, event: asyncio.Event) -> None:
         self._event = event
@@ -273,7 +310,9 @@ class _Alarm:
 
 
 async def _refused(refusal: ApiError) -> AsyncGenerator[bytes, None]:
-    """A watch that cannot start says so in its first and only event, with HTTP 200 (recorded `errors/410-watch-too-old`)."""
+    """A watch that cannot start says so in its first and only event, with HTTP 200 (recorded
+    `errors/410-watch-too-old`).
+    """
     yield _error(refusal)
 
 
@@ -284,7 +323,11 @@ def _read_options(call: Call) -> _Options:
     _check_match(query.text("resourceVersionMatch"), query.text("continue"), announce)
     wanted = query.flag("sendInitialEvents") if announce else not version
     seconds = query.whole("timeoutSeconds")
-    timeout = random.uniform(*DEFAULT_TIMEOUT) if not seconds or seconds < 0 else min(seconds, MAX_TIMEOUT)  # noqa: S311 - spreads load
+    timeout = (
+        random.uniform(*DEFAULT_TIMEOUT)  # noqa: S311 - spreads load
+        if not seconds or seconds < 0
+        else min(seconds, MAX_TIMEOUT)
+    )
     return _Options(
         since=version or None,
         initial=wanted,
@@ -299,13 +342,24 @@ def _check_match(match: str, token: str, announce: bool) -> None:
     field = "resourceVersionMatch"
     causes: list[Cause] = []
     if announce and match != "NotOlderThan":
-        causes.append(errors.frozen(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+        causes.append(
+            errors.frozen(
+                field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            )
+        )
     if match and not announce:
-        causes.append(errors.frozen(field, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+        causes.append(
+            errors.frozen(
+                field,
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            )
+        )
     if match not in ("", "NotOlderThan"):
         causes.append(errors.unsupported(field, match, ("NotOlderThan",)))
     if match and token:
-        causes.append(errors.frozen(field, "resourceVersionMatch is forbidden when continue is provided"))
+        causes.append(
+            errors.frozen(field, "resourceVersionMatch is forbidden when continue is provided")
+        )
     paging.refuse_options(causes)
 
 

@@ -1,6 +1,7 @@
 """create, update and patch: from a body to a verb of `objects`, and its result back.
 
-A patch reads, applies and stores without giving up the loop in between, so it cannot conflict with anybody and retries nothing.
+A patch reads, applies and stores without giving up the loop in between, so it cannot conflict with
+anybody and retries nothing.
 """
 
 from dataclasses import replace
@@ -35,8 +36,12 @@ class Writer:
         self._objects = objects
         self._bodies = reader
 
-    async def create(self, call: Call, resource: Resource, namespace: str, name: str = "") -> Response:
-        """POST. `name` is that of the path: on one of a custom resource a POST creates (recorded `409-post-on-named-resource`)."""
+    async def create(
+        self, call: Call, resource: Resource, namespace: str, name: str = ""
+    ) -> Response:
+        """POST. `name` is that of the path: on one of a custom resource a POST creates (recorded
+        `409-post-on-named-resource`).
+        """
         request = read_request(call, "CreateOptions")
         check_acceptable(call)
         obj = await self._read_object(call, resource, request)
@@ -45,16 +50,22 @@ class Writer:
         created = self._objects.create(resource, namespace, obj, request)
         return answer_object(call, resource, created, 201)
 
-    async def update(self, call: Call, resource: Resource, namespace: str, name: str, subresource: str) -> Response:
+    async def update(
+        self, call: Call, resource: Resource, namespace: str, name: str, subresource: str
+    ) -> Response:
         """PUT."""
         request = read_request(call, "UpdateOptions")
         check_acceptable(call)
         obj = await self._read_object(call, resource, request)
         _check_name(obj, name)
-        updated = self._objects.update(resource, namespace, name, obj, subresource=subresource, request=request)
+        updated = self._objects.update(
+            resource, namespace, name, obj, subresource=subresource, request=request
+        )
         return answer_object(call, resource, updated)
 
-    async def patch(self, call: Call, resource: Resource, namespace: str, name: str, subresource: str) -> Response:
+    async def patch(
+        self, call: Call, resource: Resource, namespace: str, name: str, subresource: str
+    ) -> Response:
         """PATCH in any of the four forms; an apply to an object that is not there creates it."""
         media = patch_type(call, resource)
         request = read_request(call, "PatchOptions", applying=media == APPLY)
@@ -68,15 +79,26 @@ class Writer:
         current = self._objects.get(resource, namespace, name)
         patched = apply_patch(resource, current, change, media)
         try:
-            updated = self._objects.update(resource, namespace, name, patched, subresource=subresource, request=request)
+            updated = self._objects.update(
+                resource, namespace, name, patched, subresource=subresource, request=request
+            )
         except errors.StrictDecoding as error:
             # A real server blames the patch, not the object (apiserver `handlers/patch.go`).
             shown = msgspec.json.encode(patched).decode()
-            raise errors.invalid("", "", "", [errors.wrong("patch", f'"{shown}"', error.fields)]) from error
+            raise errors.invalid(
+                "", "", "", [errors.wrong("patch", f'"{shown}"', error.fields)]
+            ) from error
         return answer_object(call, resource, updated)
 
     def _apply(
-        self, call: Call, resource: Resource, namespace: str, name: str, subresource: str, intent: Object, request: Request
+        self,
+        call: Call,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        subresource: str,
+        intent: Object,
+        request: Request,
     ) -> Response:
         _check_intent(resource, intent, namespace, name)
         current = self._objects.find(resource, namespace, name)
@@ -93,8 +115,12 @@ class Writer:
         )
         applied = replace(request, manager="")  # who owns what is in the merged object already
         if current is None:
-            return answer_object(call, resource, self._objects.create(resource, namespace, merged, applied), 201)
-        updated = self._objects.update(resource, namespace, name, merged, subresource=subresource, request=applied)
+            return answer_object(
+                call, resource, self._objects.create(resource, namespace, merged, applied), 201
+            )
+        updated = self._objects.update(
+            resource, namespace, name, merged, subresource=subresource, request=applied
+        )
         return answer_object(call, resource, updated)
 
     async def _read_object(self, call: Call, resource: Resource, request: Request) -> Object:
@@ -104,31 +130,52 @@ class Writer:
         raw = await self._bodies.read(call)
         obj = await bodies.decode(raw, media, resource.kind)
         if not isinstance(obj, dict):
-            why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {_go_type(obj)} into Go value"
+            why = (
+                "couldn't get version/kind; json parse error: json: cannot unmarshal "
+                f"{_go_type(obj)} into Go value"
+            )
             raise bodies.unrecognized(resource.kind, why, raw)
         if resource.custom and not obj.get("kind"):
-            raise bodies.unrecognized(resource.kind, f"Object 'Kind' is missing in '{bodies.summary(raw)}'", raw)
+            raise bodies.unrecognized(
+                resource.kind, f"Object 'Kind' is missing in '{bodies.summary(raw)}'", raw
+            )
         if request.validation == "Strict" and media in ("", *bodies.JSON_TYPES):
             refuse_duplicates(raw, resource)
         return obj
 
 
 def read_request(call: Call, options: str, *, applying: bool = False) -> Request:
-    """The query that every write shares. Raises ApiError 422 about `options`, a kind such as CreateOptions, for what it forbids."""
+    """The query that every write shares. Raises ApiError 422 about `options`, a kind such as
+    CreateOptions, for what it forbids.
+    """
     query = call.query
     causes: list[Cause] = []
     dry_run = query.all("dryRun")
     if any(value != "All" for value in dry_run):
         shown = ", ".join(f'"{value[:64]}"' for value in dry_run)
-        causes.append(Cause("FieldValueNotSupported", f'Unsupported value: []string{{{shown}}}: supported values: "All"', "dryRun"))
+        causes.append(
+            Cause(
+                "FieldValueNotSupported",
+                f'Unsupported value: []string{{{shown}}}: supported values: "All"',
+                "dryRun",
+            )
+        )
     validation = query.text("fieldValidation") or "Warn"
     if validation not in VALIDATIONS:
         causes.append(errors.unsupported("fieldValidation", validation[:64], ("", *VALIDATIONS)))
     manager = query.text("fieldManager")
     if len(manager.encode()) > MAX_MANAGER:
-        causes.append(Cause("FieldValueTooLong", f"Too long: may not be more than {MAX_MANAGER} bytes", "fieldManager"))
+        causes.append(
+            Cause(
+                "FieldValueTooLong",
+                f"Too long: may not be more than {MAX_MANAGER} bytes",
+                "fieldManager",
+            )
+        )
     elif not manager.isprintable():
-        causes.append(errors.wrong("fieldManager", f'"{manager}"', "should only contain printable characters"))
+        causes.append(
+            errors.wrong("fieldManager", f'"{manager}"', "should only contain printable characters")
+        )
     if applying and not manager:
         causes.append(errors.required("fieldManager", "is required for apply patch"))
     if options == "PatchOptions" and not applying and "force" in query:
@@ -143,22 +190,37 @@ def read_request(call: Call, options: str, *, applying: bool = False) -> Request
 
 
 def default_manager(call: Call) -> str:
-    """Who writes when nobody says so: the User-Agent up to its slash (apiserver `prefixFromUserAgent`)."""
+    """Who writes when nobody says so: the User-Agent up to its slash (apiserver
+    `prefixFromUserAgent`).
+    """
     agent = call.headers.get("user-agent", "").partition("/")[0]
-    return "".join(character for character in agent if character.isprintable())[:MAX_MANAGER] or "unknown"
+    return (
+        "".join(character for character in agent if character.isprintable())[:MAX_MANAGER]
+        or "unknown"
+    )
 
 
 def check_acceptable(call: Call) -> None:
-    """Refuse a write whose answer the client could not take, before it is done. Raises ApiError 406."""
+    """Refuse a write whose answer the client could not take, before it is done. Raises ApiError
+    406.
+    """
     negotiation.choose(call.headers.get("accept", ""), ITEM_FORMS)
 
 
 def patch_type(call: Call, resource: Resource) -> str:
-    """The media type of a patch. Raises ApiError 415, which lists of a custom kind what it takes."""
-    accepted = (JSON_PATCH, MERGE, APPLY) if resource.custom else (JSON_PATCH, MERGE, STRATEGIC, APPLY)
+    """The media type of a patch. Raises ApiError 415, which lists of a custom kind what it
+    takes.
+    """
+    accepted = (
+        (JSON_PATCH, MERGE, APPLY) if resource.custom else (JSON_PATCH, MERGE, STRATEGIC, APPLY)
+    )
     media = bodies.media_type(call)
     if media not in accepted:
-        raise errors.unsupported_media_type(accepted) if resource.custom else errors.unroutable_media_type()
+        raise (
+            errors.unsupported_media_type(accepted)
+            if resource.custom
+            else errors.unroutable_media_type()
+        )
     return media
 
 
@@ -171,7 +233,10 @@ async def decode_patch(raw: bytes, media: str, resource: Resource) -> Any:
     except ValueError as error:
         raise errors.bad_request(f"error decoding patch: {error}") from error
     if media != JSON_PATCH and not isinstance(change, dict):
-        why = f"json: cannot unmarshal {_go_type(change)} into Go value of type map[string]interface {{}}"
+        why = (
+            f"json: cannot unmarshal {_go_type(change)} into Go value of type map[string]interface "
+            f"{{}}"
+        )
         raise errors.bad_request(f"error decoding patch: {why}")
     return change
 
@@ -190,10 +255,14 @@ def apply_patch(resource: Resource, current: Object, change: Any, media: str) ->
 
 
 def refuse_duplicates(raw: bytes, resource: Resource) -> None:
-    """What strict validation says about keys that come twice in one JSON object. Raises ApiError 400."""
+    """What strict validation says about keys that come twice in one JSON object. Raises ApiError
+    400.
+    """
     found = bodies.duplicate_fields(raw)
     if found:
-        raise errors.StrictDecoding(resource.kind, resource.version, [f'duplicate field "{path}"' for path in found])
+        raise errors.StrictDecoding(
+            resource.kind, resource.version, [f'duplicate field "{path}"' for path in found]
+        )
 
 
 def _check_name(obj: Object, name: str) -> None:
@@ -201,24 +270,37 @@ def _check_name(obj: Object, name: str) -> None:
     metadata = obj.get("metadata")
     found = metadata.get("name") if isinstance(metadata, dict) else None
     if not found:
-        raise errors.bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+        raise errors.bad_request(
+            f"the name of the object ({name} based on URL) was undeterminable: name must be "
+            "provided"
+        )
     if found != name:
-        raise errors.bad_request(f"the name of the object ({found}) does not match the name on the URL ({name})")
+        raise errors.bad_request(
+            f"the name of the object ({found}) does not match the name on the URL ({name})"
+        )
 
 
 def _check_intent(resource: Resource, intent: Any, namespace: str, name: str) -> None:
     """An applied object must say what it is, and may not claim ownership. Raises ApiError 400."""
     if not isinstance(intent, dict) or not intent.get("kind") or not intent.get("apiVersion"):
-        raise errors.bad_request("error decoding YAML: Object 'Kind' and 'apiVersion' must be set in an applied configuration")
+        raise errors.bad_request(
+            "error decoding YAML: Object 'Kind' and 'apiVersion' must be set in an applied "
+            "configuration"
+        )
     metadata = intent.setdefault("metadata", {})
     if not isinstance(metadata, dict):
         raise errors.bad_request("error decoding YAML: metadata must be an object")
     if metadata.get("managedFields") is not None:
         raise errors.bad_request("metadata.managedFields must be nil")
     if metadata.setdefault("name", name) != name:
-        raise errors.bad_request(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+        raise errors.bad_request(
+            f"the name of the object ({metadata['name']}) does not match the name on the URL "
+            f"({name})"
+        )
     if resource.namespaced and metadata.setdefault("namespace", namespace) != namespace:
-        raise errors.bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        raise errors.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
 
 
 def _go_type(value: Any) -> str:

@@ -1,6 +1,8 @@
-"""YAML as Kubernetes reads and writes it: plain JSON values only, times stay text, and no document grows beyond a budget by aliases.
+"""YAML as Kubernetes reads and writes it: plain JSON values only, times stay text, and no document
+grows beyond a budget by aliases.
 
-Values are built from the parser's events with a stack of our own: PyYAML's composer recurses in C and crashes on deep nesting.
+Values are built from the parser's events with a stack of our own: PyYAML's composer recurses in C
+and crashes on deep nesting.
 """
 
 import copy
@@ -12,7 +14,9 @@ from typing import Any
 import yaml
 
 MAX_NODES = 200_000
-"""Values in one document, aliases counted at each use: a few kB of nested aliases would otherwise become gigabytes."""
+"""Values in one document, aliases counted at each use: a few kB of nested aliases would otherwise
+become gigabytes.
+"""
 MAX_DEPTH = 200
 
 _STRING_TAG = "tag:yaml.org,2002:str"
@@ -40,13 +44,17 @@ def load(text: bytes) -> Any:
 
 def dump(value: Any) -> bytes:
     """Block style, keys in their order, as `kubectl -o yaml` shows an object."""
-    text: bytes = yaml.dump(value, Dumper=yaml.CSafeDumper, encoding="utf-8", sort_keys=False, allow_unicode=True)
+    text: bytes = yaml.dump(
+        value, Dumper=yaml.CSafeDumper, encoding="utf-8", sort_keys=False, allow_unicode=True
+    )
     return text
 
 
 @dataclass(slots=True)
 class _Open:
-    """A collection whose end has not been read. `size` counts the values in it; `key` is the mapping's key that waits for a value."""
+    """A collection whose end has not been read. `size` counts the values in it; `key` is the
+    mapping's key that waits for a value.
+    """
 
     value: Any
     anchor: str | None
@@ -73,7 +81,11 @@ class _Reader:
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             if len(self._stack) >= MAX_DEPTH:
                 raise BadYaml(f"document is nested more than {MAX_DEPTH} levels deep")
-            if self._stack and isinstance(self._stack[-1].value, dict) and self._stack[-1].key is None:
+            if (
+                self._stack
+                and isinstance(self._stack[-1].value, dict)
+                and self._stack[-1].key is None
+            ):
                 raise BadYaml(f"line {_line(event)}: a key must be plain text")
             value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
             self._stack.append(_Open(value, event.anchor, _line(event)))
@@ -123,7 +135,9 @@ class _Reader:
         if key == "<<":
             sources = value if isinstance(value, list) else [value]
             if not all(isinstance(source, dict) for source in sources):
-                raise BadYaml(f"line {line}: map merge requires map or sequence of maps as the value")
+                raise BadYaml(
+                    f"line {line}: map merge requires map or sequence of maps as the value"
+                )
             top.merges += sources
         else:
             top.value[key] = value
@@ -139,7 +153,9 @@ def _line(event: yaml.Event) -> int:
 
 
 def _plain_value(text: str) -> Any:
-    """The value of an unquoted scalar by the rules of YAML 1.1 without times and base-60 numbers, as Go's reader has them."""
+    """The value of an unquoted scalar by the rules of YAML 1.1 without times and base-60 numbers,
+    as Go's reader has them.
+    """
     if text in _NULL:
         return None
     if text.lower() in _TRUE or text.lower() in _FALSE:

@@ -1,4 +1,5 @@
-"""The controllers: each follows some objects and brings others in line with them, level by level, through the store alone.
+"""The controllers: each follows some objects and brings others in line with them, level by level,
+through the store alone.
 
 Any of them may be killed at any moment and goes on after the next start from what is stored.
 """
@@ -22,7 +23,9 @@ from localkube.objects import Objects
 
 
 def all_controllers(objects: Objects, root_ca: str = "") -> Sequence[Controller]:
-    """Every controller of the cluster. `root_ca` is the PEM text that each namespace gets as ConfigMap kube-root-ca.crt."""
+    """Every controller of the cluster. `root_ca` is the PEM text that each namespace gets as
+    ConfigMap kube-root-ca.crt.
+    """
     ports = Ports(objects)
     return (
         Namespaces(objects, root_ca),
@@ -31,6 +34,9 @@ def all_controllers(objects: Objects, root_ca: str = "") -> Sequence[Controller]
         JobExpiry(objects),
         Jobs(objects),
         Claims(objects),
-        *(Training(objects, framework, ports) for framework in (PyTorch(), TensorFlow(), XGBoost(), Jax())),
+        *(
+            Training(objects, framework, ports)
+            for framework in (PyTorch(), TensorFlow(), XGBoost(), Jax())
+        ),
         MpiJobs(objects),
     )

@@ -1,4 +1,6 @@
-"""Makes and removes the objects that an operator owns, and tells of it on the owner, with the reasons of the real controllers."""
+"""Makes and removes the objects that an operator owns, and tells of it on the owner, with the
+reasons of the real controllers.
+"""
 
 from localkube.errors import ApiError
 from localkube.lifecycle import DeleteOptions
@@ -8,11 +10,15 @@ from localkube.recorder import Recorder
 from localkube.resources.resource import Resource
 
 RETRY_AFTER = 5.0
-"""Seconds after which a refused creation is tried again: what refused it (quota, a namesake) may be gone by then."""
+"""Seconds after which a refused creation is tried again: what refused it (quota, a namesake) may be
+gone by then.
+"""
 
 
 class Children:
-    """The objects of one operator. `kind_in_reason` makes the reasons SuccessfulCreatePod and so on; else SuccessfulCreate."""
+    """The objects of one operator. `kind_in_reason` makes the reasons SuccessfulCreatePod and so
+    on; else SuccessfulCreate.
+    """
 
     def __init__(self, objects: Objects, recorder: Recorder, *, kind_in_reason: bool) -> None:
         self._objects = objects
@@ -20,7 +26,8 @@ class Children:
         self._kind_in_reason = kind_in_reason
 
     def create(self, owner: Object, resource: Resource, child: Object) -> Object | None:
-        """Create `child` in the owner's namespace, controlled by the owner; None when that is refused, which an event then tells.
+        """Create `child` in the owner's namespace, controlled by the owner; None when that is
+        refused, which an event then tells.
 
         A refusal because the namespace is going away is nobody's news.
         """
@@ -30,17 +37,37 @@ class Children:
         except ApiError as refusal:
             causes = (refusal.details or {}).get("causes") or ()
             if not any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
-                self._recorder.event(owner, "Warning", self._reason("FailedCreate", resource), f"Error creating: {refusal.message}")
+                self._recorder.event(
+                    owner,
+                    "Warning",
+                    self._reason("FailedCreate", resource),
+                    f"Error creating: {refusal.message}",
+                )
             return None
-        self._recorder.event(owner, "Normal", self._reason("SuccessfulCreate", resource), f"Created {_word(resource)}: {name_of(made)}")
+        self._recorder.event(
+            owner,
+            "Normal",
+            self._reason("SuccessfulCreate", resource),
+            f"Created {_word(resource)}: {name_of(made)}",
+        )
         return made
 
     def delete(self, owner: Object, resource: Resource, child: Object) -> None:
         """Start the deletion of `child`; nothing happens when it is gone already."""
         if self._objects.find(resource, namespace_of(owner), name_of(child)) is None:
             return
-        self._objects.delete(resource, namespace_of(owner), name_of(child), DeleteOptions(policy="Background", uid=uid_of(child)))
-        self._recorder.event(owner, "Normal", self._reason("SuccessfulDelete", resource), f"Deleted {_word(resource)}: {name_of(child)}")
+        self._objects.delete(
+            resource,
+            namespace_of(owner),
+            name_of(child),
+            DeleteOptions(policy="Background", uid=uid_of(child)),
+        )
+        self._recorder.event(
+            owner,
+            "Normal",
+            self._reason("SuccessfulDelete", resource),
+            f"Deleted {_word(resource)}: {name_of(child)}",
+        )
 
     def _reason(self, stem: str, resource: Resource) -> str:
         return stem + (resource.kind if self._kind_in_reason else "")

@@ -1,4 +1,6 @@
-"""The claims for storage: each is bound at once to a directory of its own, and kept while a pod uses it."""
+"""The claims for storage: each is bound at once to a directory of its own, and kept while a pod
+uses it.
+"""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,13 +14,17 @@ from localkube.resources.storage import PROVISIONER
 from localkube.store import Change
 
 PROTECTION = "kubernetes.io/pvc-protection"
-"""The finalizer by which a claim that is deleted under a running pod stays until that pod has ended."""
+"""The finalizer by which a claim that is deleted under a running pod stays until that pod has
+ended.
+"""
 
 MENTION = b'"persistentVolumeClaim"'
 
 
 class Claims:
-    """Binds claims and protects those in use. Their directories are the kubelet's, who makes one when a pod first needs it."""
+    """Binds claims and protects those in use. Their directories are the kubelet's, who makes one
+    when a pod first needs it.
+    """
 
     name = "persistentvolume-controller"
 
@@ -27,7 +33,11 @@ class Claims:
         self._recorder = Recorder(objects, self.name)
 
     def triggers(self) -> Mapping[Resource, Trigger]:
-        return {PERSISTENTVOLUMECLAIMS: self._claim_changed, PODS: self._pod_changed, STORAGECLASSES: self._class_changed}
+        return {
+            PERSISTENTVOLUMECLAIMS: self._claim_changed,
+            PODS: self._pod_changed,
+            STORAGECLASSES: self._class_changed,
+        }
 
     def reconcile(self, key: Key) -> float | None:
         claim = self._objects.find(PERSISTENTVOLUMECLAIMS, *key)
@@ -48,30 +58,57 @@ class Claims:
         storage = self._objects.find(STORAGECLASSES, "", wanted) if wanted else None
         if storage is None:
             if wanted:
-                self._recorder.event(claim, "Warning", "ProvisioningFailed", f'storageclass.storage.k8s.io "{wanted}" not found')
+                self._recorder.event(
+                    claim,
+                    "Warning",
+                    "ProvisioningFailed",
+                    f'storageclass.storage.k8s.io "{wanted}" not found',
+                )
             else:
                 text = "no persistent volumes available for this claim and no storage class is set"
                 self._recorder.event(claim, "Normal", "FailedBinding", text)
             return
         if storage.get("provisioner") != PROVISIONER:
-            text = f"localkube has no provisioner {storage.get('provisioner')!r}, only {PROVISIONER}: use a storage class of that one"
+            text = (
+                f"localkube has no provisioner {storage.get('provisioner')!r}, only {PROVISIONER}: "
+                "use a storage class of that one"
+            )
             self._recorder.event(claim, "Warning", "ProvisioningFailed", text)
             return
         namespace, name = namespace_of(claim), name_of(claim)
         if not spec.get("volumeName"):
             volume = f"pvc-{uid_of(claim)}"
-            self._objects.modify(PERSISTENTVOLUMECLAIMS, namespace, name, lambda it: it["spec"].update(volumeName=volume))
+            self._objects.modify(
+                PERSISTENTVOLUMECLAIMS,
+                namespace,
+                name,
+                lambda it: it["spec"].update(volumeName=volume),
+            )
             text = f"Successfully provisioned volume {volume}"
             self._recorder.event(claim, "Normal", "ProvisioningSucceeded", text)
         amount = spec["resources"]["requests"]["storage"]
-        bound = {"phase": "Bound", "accessModes": spec["accessModes"], "capacity": {"storage": amount}}
+        bound = {
+            "phase": "Bound",
+            "accessModes": spec["accessModes"],
+            "capacity": {"storage": amount},
+        }
         if claim.get("status") != bound:
-            self._objects.modify(PERSISTENTVOLUMECLAIMS, namespace, name, lambda it: it.update(status=bound), subresource="status")
+            self._objects.modify(
+                PERSISTENTVOLUMECLAIMS,
+                namespace,
+                name,
+                lambda it: it.update(status=bound),
+                subresource="status",
+            )
 
     def _is_used(self, claim: Object) -> bool:
         """Whether a pod that has not ended names the claim."""
         records = self._objects.store.list(PODS.key, namespace_of(claim))
-        busy = (record for record in records if MENTION in record.raw and record.fields.get("status.phase") not in FINISHED)
+        busy = (
+            record
+            for record in records
+            if MENTION in record.raw and record.fields.get("status.phase") not in FINISHED
+        )
         return any(name_of(claim) in claims_of(record.object()) for record in busy)
 
     def _claim_changed(self, change: Change) -> Iterator[Key]:
@@ -81,18 +118,27 @@ class Claims:
     def _pod_changed(self, change: Change) -> Iterator[Key]:
         """A claim that is on its way out may have waited for this pod's end."""
         record = change.record
-        if MENTION in record.raw and (change.type == "DELETED" or record.fields.get("status.phase") in FINISHED):
+        if MENTION in record.raw and (
+            change.type == "DELETED" or record.fields.get("status.phase") in FINISHED
+        ):
             yield from ((record.namespace, name) for name in claims_of(record.object()))
 
     def _class_changed(self, change: Change) -> Iterator[Key]:
         if change.type == "ADDED":
-            yield from ((record.namespace, record.name) for record in self._objects.store.list(PERSISTENTVOLUMECLAIMS.key))
+            yield from (
+                (record.namespace, record.name)
+                for record in self._objects.store.list(PERSISTENTVOLUMECLAIMS.key)
+            )
 
 
 def claims_of(pod: Object) -> set[str]:
     """The names of the claims that a pod mounts."""
     volumes = pod["spec"].get("volumes") or ()
-    return {str(volume["persistentVolumeClaim"].get("claimName")) for volume in volumes if volume.get("persistentVolumeClaim")}
+    return {
+        str(volume["persistentVolumeClaim"].get("claimName"))
+        for volume in volumes
+        if volume.get("persistentVolumeClaim")
+    }
 
 
 def _protect(claim: Object) -> None:

@@ -17,15 +17,20 @@ EVENT_AGE = timedelta(hours=1)
 EVENTS_PER_NAMESPACE = 5000
 
 PAUSE = 5.0
-"""Seconds at least until a timer looks at a namespace's events again, so that they go in batches."""
+"""Seconds at least until a timer looks at a namespace's events again, so that they go in batches.
+"""
 
 
 class EventExpiry:
-    """Deletes events an hour after they were last written, as a real cluster does, and the oldest of a namespace above a bound."""
+    """Deletes events an hour after they were last written, as a real cluster does, and the oldest
+    of a namespace above a bound.
+    """
 
     name = "event-expiry"
 
-    def __init__(self, objects: Objects, *, age: timedelta = EVENT_AGE, bound: int = EVENTS_PER_NAMESPACE) -> None:
+    def __init__(
+        self, objects: Objects, *, age: timedelta = EVENT_AGE, bound: int = EVENTS_PER_NAMESPACE
+    ) -> None:
         self._objects = objects
         self._age = age
         self._bound = bound
@@ -61,16 +66,23 @@ class EventExpiry:
         yield change.record.namespace, ""
 
     def _put_in_order(self, namespace: str) -> None:
-        """Take the times of the events that were there at the start from themselves: nobody saw them written."""
+        """Take the times of the events that were there at the start from themselves: nobody saw
+        them written.
+        """
         seen = self._written.get(namespace, OrderedDict())
         records = self._objects.store.list(EVENTS.key, namespace)
-        found = ((record.name, seen.get(record.name) or _last_written(record.object())) for record in records)
+        found = (
+            (record.name, seen.get(record.name) or _last_written(record.object()))
+            for record in records
+        )
         self._written[namespace] = OrderedDict(sorted(found, key=lambda each: each[1]))
         self._ordered.add(namespace)
 
 
 class JobExpiry:
-    """Deletes a finished Job, and its pods before it, `ttlSecondsAfterFinished` seconds after its end."""
+    """Deletes a finished Job, and its pods before it, `ttlSecondsAfterFinished` seconds after its
+    end.
+    """
 
     name = "ttl-after-finished-controller"
 
@@ -78,7 +90,11 @@ class JobExpiry:
         self._objects = objects
 
     def triggers(self) -> Mapping[Resource, Trigger]:
-        return {JOBS: lambda change: () if change.type == "DELETED" else ((change.record.namespace, change.record.name),)}
+        return {
+            JOBS: lambda change: (
+                () if change.type == "DELETED" else ((change.record.namespace, change.record.name),)
+            )
+        }
 
     def reconcile(self, key: Key) -> float | None:
         job = self._objects.find(JOBS, *key)
@@ -95,10 +111,14 @@ class JobExpiry:
 
 
 def _last_written(event: Object) -> datetime:
-    """When an event that was there at the start was last written, as well as it tells: its own times may say anything."""
+    """When an event that was there at the start was last written, as well as it tells: its own
+    times may say anything.
+    """
     made = clock.parse(event["metadata"]["creationTimestamp"])
     series = event.get("series") or {}
-    text = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime") or ""
+    text = (
+        series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime") or ""
+    )
     try:
         return max(made, min(clock.parse(str(text)), clock.now()))
     except ValueError:
@@ -108,5 +128,7 @@ def _last_written(event: Object) -> datetime:
 def _finished_at(job: Object) -> datetime | None:
     for condition in (job.get("status") or {}).get("conditions") or ():
         if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
-            return clock.parse(str(condition.get("lastTransitionTime") or job["metadata"]["creationTimestamp"]))
+            return clock.parse(
+                str(condition.get("lastTransitionTime") or job["metadata"]["creationTimestamp"])
+            )
     return None

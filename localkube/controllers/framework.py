@@ -1,6 +1,8 @@
-"""What the training kinds of kubeflow.org share in their specs, and the interface by which one kind differs from the next.
+"""What the training kinds of kubeflow.org share in their specs, and the interface by which one kind
+differs from the next.
 
-A kind is added as one small file with a `Framework`: what it adds to its pods, when it runs, and when it has succeeded.
+A kind is added as one small file with a `Framework`: what it adds to its pods, when it runs, and
+when it has succeeded.
 """
 
 import re
@@ -124,7 +126,9 @@ class Framework(Protocol):
         ...
 
     def makes_anew(self, replica: Replica) -> bool:
-        """Whether the operator replaces a failed pod of this replica type, as far as the exit code allows; else its failure is final."""
+        """Whether the operator replaces a failed pod of this replica type, as far as the exit code
+        allows; else its failure is final.
+        """
         ...
 
     def forgives(self, job: TrainingJob, type: str) -> bool:
@@ -134,13 +138,19 @@ class Framework(Protocol):
     def is_running(self, job: TrainingJob, tallies: Tallies) -> bool: ...
     def has_succeeded(self, job: TrainingJob, tallies: Tallies) -> bool: ...
 
-    def prepare(self, job: TrainingJob, type: str, index: int, addresses: Addresses, spec: Object) -> None:
-        """Put what the framework needs, mostly environment variables, into the pod spec of one replica."""
+    def prepare(
+        self, job: TrainingJob, type: str, index: int, addresses: Addresses, spec: Object
+    ) -> None:
+        """Put what the framework needs, mostly environment variables, into the pod spec of one
+        replica.
+        """
         ...
 
 
 def operator_of(framework: Framework) -> str:
-    """The name under which the operator labels what it makes and tells events: pytorchjob-controller."""
+    """The name under which the operator labels what it makes and tells events:
+    pytorchjob-controller.
+    """
     return f"{framework.resource.kind.lower()}-controller"
 
 
@@ -152,7 +162,10 @@ def read(framework: Framework, obj: Object) -> TrainingJob:
     known = [kind for kind in framework.replica_types if kind in given]
     return TrainingJob(
         object=obj,
-        replicas={kind: _read_replica(framework, kind, given[kind] or {}) for kind in [*known, *sorted(set(given) - set(known))]},
+        replicas={
+            kind: _read_replica(framework, kind, given[kind] or {})
+            for kind in [*known, *sorted(set(given) - set(known))]
+        },
         clean=policy.get("cleanPodPolicy") or "None",
         ttl=policy.get("ttlSecondsAfterFinished"),
         deadline=policy.get("activeDeadlineSeconds"),
@@ -173,7 +186,9 @@ def _read_replica(framework: Framework, kind: str, given: Object) -> Replica:
 
 
 def problems(framework: Framework, job: TrainingJob) -> Sequence[str]:
-    """Why the job makes no sense. A real cluster has an admission webhook for most of this; here the operator says it."""
+    """Why the job makes no sense. A real cluster has an admission webhook for most of this; here
+    the operator says it.
+    """
     return [*_general_problems(framework, job), *framework.problems(job)]
 
 
@@ -181,11 +196,20 @@ def _general_problems(framework: Framework, job: TrainingJob) -> Iterator[str]:
     if not job.replicas:
         yield f"spec.{framework.field} must be specified"
     if not _DNS_1035.fullmatch(job.name):
-        yield f"the name {job.name!r} must consist of lower case letters, digits and '-', start with a letter and not end with '-'"
+        yield (
+            f"the name {job.name!r} must consist of lower case letters, digits and '-', start with "
+            "a letter and not end with '-'"
+        )
     if job.clean not in CLEAN_POLICIES:
-        yield f"spec.runPolicy.cleanPodPolicy is {job.clean!r}, must be one of {', '.join(CLEAN_POLICIES)}"
+        yield (
+            f"spec.runPolicy.cleanPodPolicy is {job.clean!r}, must be one of "
+            f"{', '.join(CLEAN_POLICIES)}"
+        )
     for replica in job.replicas.values():
-        yield from (f"spec.{framework.field}[{replica.type}]{text}" for text in _replica_problems(framework, job, replica))
+        yield from (
+            f"spec.{framework.field}[{replica.type}]{text}"
+            for text in _replica_problems(framework, job, replica)
+        )
 
 
 def _replica_problems(framework: Framework, job: TrainingJob, replica: Replica) -> Iterator[str]:
@@ -194,7 +218,10 @@ def _replica_problems(framework: Framework, job: TrainingJob, replica: Replica) 
         return
     longest = replica.pod_name(job.name, max(replica.count - 1, 0))
     if len(longest) > 63:
-        yield f" makes the name {longest}, which is longer than 63 characters: give the job a shorter one"
+        yield (
+            f" makes the name {longest}, which is longer than 63 characters: give the job a "
+            "shorter one"
+        )
     if replica.count < 0:
         yield f".replicas is {replica.count}, must not be negative"
     if replica.restart not in RESTART_POLICIES:
@@ -210,10 +237,17 @@ def _replica_problems(framework: Framework, job: TrainingJob, replica: Replica) 
         yield f".template.spec must have a container named {framework.container}"
 
 
-def set_variables(containers: Sequence[Object], forced: dict[str, str], unless_set: Mapping[str, str]) -> None:
-    """Add variables to every container after its own, so that `forced` ones win; the others only where the user has none such."""
+def set_variables(
+    containers: Sequence[Object], forced: dict[str, str], unless_set: Mapping[str, str]
+) -> None:
+    """Add variables to every container after its own, so that `forced` ones win; the others only
+    where the user has none such.
+    """
     for container in containers:
         given = container.get("env") or []
         names = {each.get("name") for each in given}
         added = forced | {name: value for name, value in unless_set.items() if name not in names}
-        container["env"] = [*given, *({"name": name, "value": value} for name, value in added.items())]
+        container["env"] = [
+            *given,
+            *({"name": name, "value": value} for name, value in added.items()),
+        ]

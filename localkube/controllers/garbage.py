@@ -1,4 +1,6 @@
-"""The garbage collector: what owner references and the finalizers `foregroundDeletion` and `orphan` promise (engine facts 6.5)."""
+"""The garbage collector: what owner references and the finalizers `foregroundDeletion` and `orphan`
+promise (engine facts 6.5).
+"""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -16,20 +18,28 @@ FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 
 BATCH = 50
-"""Dependents that one reconcile orphans, so that an owner of ten thousand does not hold up everything else."""
+"""Dependents that one reconcile orphans, so that an owner of ten thousand does not hold up
+everything else.
+"""
 
 
 class Garbage:
-    """Deletes objects whose owners are all gone, and sees deletions with a propagation policy through.
+    """Deletes objects whose owners are all gone, and sees deletions with a propagation policy
+    through.
 
-    The owners of every object are looked at when it appears, also at the start: owners that vanished while nobody watched count too.
+    The owners of every object are looked at when it appears, also at the start: owners that
+    vanished while nobody watched count too.
     """
 
     name = "garbage-collector"
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._kinds = {kind.key: kind for kind in resources.served() if kind.storage is None and "delete" in kind.verbs}
+        self._kinds = {
+            kind.key: kind
+            for kind in resources.served()
+            if kind.storage is None and "delete" in kind.verbs
+        }
 
     def triggers(self) -> Mapping[Resource, Trigger]:
         return {kind: partial(self._concerned, kind) for kind in self._kinds.values()}
@@ -47,7 +57,9 @@ class Garbage:
         finalizers = obj["metadata"].get("finalizers") or ()
         if ORPHAN in finalizers:
             return self._orphan(kind, obj)
-        if FOREGROUND in finalizers and not any(_blocks(record, uid_of(obj)) for _, record in self._dependents(uid_of(obj))):
+        if FOREGROUND in finalizers and not any(
+            _blocks(record, uid_of(obj)) for _, record in self._dependents(uid_of(obj))
+        ):
             self._drop_finalizer(kind, obj, FOREGROUND)
         return None
 
@@ -62,13 +74,18 @@ class Garbage:
                 yield _key(kind, record)
             if change.previous is not None:
                 yield from self._owner_keys(change.previous)
-        # Finding the words costs a microsecond; decoding each changed object to look at its finalizers would cost thirty.
-        if b'"deletionTimestamp"' in record.raw and (b'"foregroundDeletion"' in record.raw or b'"orphan"' in record.raw):
+        # Finding the words costs a microsecond; decoding each changed object to look at its
+        # finalizers would cost thirty.
+        if b'"deletionTimestamp"' in record.raw and (
+            b'"foregroundDeletion"' in record.raw or b'"orphan"' in record.raw
+        ):
             yield _key(kind, record)
             yield from (_key(dependent, found) for dependent, found in self._dependents(record.uid))
 
     def _owner_keys(self, record: Record) -> Iterator[Key]:
-        """The owners of a dependent that went or was let go: one of them may have waited for just that."""
+        """The owners of a dependent that went or was let go: one of them may have waited for just
+        that.
+        """
         if record.owners:
             for ref in record.object()["metadata"]["ownerReferences"]:
                 kind, owner = self._owner(ref, record.namespace)
@@ -81,21 +98,28 @@ class Garbage:
                 yield kind, record
 
     def _owner(self, ref: Object, namespace: str) -> tuple[Resource | None, Record | None]:
-        """The kind of an owner, None when it is not served, and its record, None when it is gone."""
+        """The kind of an owner, None when it is not served, and its record, None when it is
+        gone.
+        """
         kind = resources.by_kind(str(ref.get("apiVersion")), str(ref.get("kind")))
         if kind is None or (kind.namespaced and not namespace):
             return None, None
-        record = self._objects.store.get(kind.key, namespace if kind.namespaced else "", str(ref.get("name")))
+        record = self._objects.store.get(
+            kind.key, namespace if kind.namespaced else "", str(ref.get("name"))
+        )
         return kind, record if record is not None and record.uid == ref.get("uid") else None
 
     def _check_owners(self, kind: Resource, obj: Object) -> None:
-        """Delete an object whose owners are all gone or going in the foreground; take lost owners off one that has others."""
+        """Delete an object whose owners are all gone or going in the foreground; take lost owners
+        off one that has others.
+        """
         refs = obj["metadata"].get("ownerReferences") or []
         waiting, solid = False, []
         for ref in refs:
             owner_kind, owner = self._owner(ref, namespace_of(obj))
             if owner_kind is None:
-                # An owner of a kind that is not served cannot be looked up: deleting for its sake would be a guess.
+                # An owner of a kind that is not served cannot be looked up: deleting for its sake
+                # would be a guess.
                 solid.append(ref)
             elif owner is not None:
                 if _goes_in_foreground(owner):
@@ -105,10 +129,19 @@ class Garbage:
         if len(solid) == len(refs):
             return
         if solid:
-            self._objects.modify(kind, namespace_of(obj), name_of(obj), lambda it: it["metadata"].update(ownerReferences=solid))
+            self._objects.modify(
+                kind,
+                namespace_of(obj),
+                name_of(obj),
+                lambda it: it["metadata"].update(ownerReferences=solid),
+            )
             return
-        policy: Policy = "Foreground" if waiting and any(self._dependents(uid_of(obj))) else _own_policy(obj)
-        self._objects.delete(kind, namespace_of(obj), name_of(obj), DeleteOptions(policy=policy, uid=uid_of(obj)))
+        policy: Policy = (
+            "Foreground" if waiting and any(self._dependents(uid_of(obj))) else _own_policy(obj)
+        )
+        self._objects.delete(
+            kind, namespace_of(obj), name_of(obj), DeleteOptions(policy=policy, uid=uid_of(obj))
+        )
 
     def _orphan(self, kind: Resource, owner: Object) -> float | None:
         uid = uid_of(owner)
@@ -122,7 +155,9 @@ class Garbage:
 
     def _drop_finalizer(self, kind: Resource, obj: Object, finalizer: str) -> None:
         left = [name for name in obj["metadata"]["finalizers"] if name != finalizer]
-        self._objects.modify(kind, namespace_of(obj), name_of(obj), lambda it: it["metadata"].update(finalizers=left))
+        self._objects.modify(
+            kind, namespace_of(obj), name_of(obj), lambda it: it["metadata"].update(finalizers=left)
+        )
 
 
 def _key(kind: Resource, record: Record) -> Key:

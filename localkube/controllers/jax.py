@@ -1,4 +1,6 @@
-"""What is JAX's own among the training kinds: workers alone, of which the first is the coordinator."""
+"""What is JAX's own among the training kinds: workers alone, of which the first is the
+coordinator.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -40,7 +42,9 @@ class Jax:
     def has_succeeded(self, job: TrainingJob, tallies: Tallies) -> bool:
         return tallies[WORKER].succeeded >= job.replicas[WORKER].count
 
-    def prepare(self, job: TrainingJob, type: str, index: int, addresses: Addresses, spec: Object) -> None:
+    def prepare(
+        self, job: TrainingJob, type: str, index: int, addresses: Addresses, spec: Object
+    ) -> None:
         coordinator = addresses(WORKER, 0)
         variables = {
             "PYTHONUNBUFFERED": "1",

@@ -1,4 +1,6 @@
-"""The pods of batch/v1 Jobs: how they are named, marked and chosen, and the finalizer that keeps each until it is counted."""
+"""The pods of batch/v1 Jobs: how they are named, marked and chosen, and the finalizer that keeps
+each until it is counted.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -22,7 +24,11 @@ def build(job: Object, index: int | None) -> Object:
         JOB_NAME: name_of(job),
         "job-name": name_of(job),
     }
-    metadata: Object = {"generateName": f"{name_of(job)}-", "labels": labels, "finalizers": [FINALIZER]}
+    metadata: Object = {
+        "generateName": f"{name_of(job)}-",
+        "labels": labels,
+        "finalizers": [FINALIZER],
+    }
     if given.get("annotations"):
         metadata["annotations"] = dict(given["annotations"])
     if index is not None:
@@ -36,7 +42,10 @@ def _give_index(metadata: Object, spec: Object, job: str, index: int) -> None:
     metadata["labels"][INDEX] = str(index)
     metadata["annotations"] = metadata.get("annotations", {}) | {INDEX: str(index)}
     spec.setdefault("hostname", f"{job}-{index}"[:63])
-    variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}}
+    variable = {
+        "name": "JOB_COMPLETION_INDEX",
+        "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}},
+    }
     for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
         given = container.get("env") or []
         if all(each.get("name") != "JOB_COMPLETION_INDEX" for each in given):
@@ -63,17 +72,29 @@ def _drop_finalizer(pod: Object) -> None:
 def removal_order(active: Iterable[Object], completions: int | None) -> Sequence[Object]:
     """Active pods in the order in which surplus ones go.
 
-    First those with an index that is out of range or taken by another pod; then the unscheduled, the pending, the not ready;
-    among equals the youngest (activePodsForRemoval and ActivePods of the real controller).
+    First those with an index that is out of range or taken by another pod; then the unscheduled,
+    the pending, the not ready; among equals the youngest (activePodsForRemoval and ActivePods of
+    the real controller).
     """
     seen: set[int] = set()
     surplus: dict[str, bool] = {}
-    youngest_first = sorted(active, key=lambda pod: (str(pod["metadata"]["creationTimestamp"]), name_of(pod)), reverse=True)
+    youngest_first = sorted(
+        active,
+        key=lambda pod: (str(pod["metadata"]["creationTimestamp"]), name_of(pod)),
+        reverse=True,
+    )
     for pod in reversed(youngest_first):
         index = index_of(pod)
-        surplus[uid_of(pod)] = completions is not None and (index in seen or not 0 <= index < completions)
+        surplus[uid_of(pod)] = completions is not None and (
+            index in seen or not 0 <= index < completions
+        )
         seen.add(index)
     return sorted(
         youngest_first,
-        key=lambda pod: (not surplus[uid_of(pod)], bool(pod["spec"].get("nodeName")), phase_of(pod) == "Running", is_ready(pod)),
+        key=lambda pod: (
+            not surplus[uid_of(pod)],
+            bool(pod["spec"].get("nodeName")),
+            phase_of(pod) == "Running",
+            is_ready(pod),
+        ),
     )

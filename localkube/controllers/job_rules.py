@@ -1,4 +1,6 @@
-"""The rules of batch/v1 Jobs as pure functions: indexes, delays between tries, pod failure policies, conditions."""
+"""The rules of batch/v1 Jobs as pure functions: indexes, delays between tries, pod failure
+policies, conditions.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +15,9 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 FIRST_DELAY = timedelta(seconds=10)
 LAST_DELAY = timedelta(minutes=6)
-"""After a failure a Job waits before it starts another pod: 10 s, doubled each time up to six minutes, as documented."""
+"""After a failure a Job waits before it starts another pod: 10 s, doubled each time up to six
+minutes, as documented.
+"""
 
 Action = Literal["FailJob", "Ignore", "Count"]
 
@@ -29,9 +33,13 @@ class JobSpec:
     deadline: int | None
     suspended: bool
     restart_in_place: bool
-    """restartPolicy OnFailure: the kubelet restarts containers, and their restarts count against the limit."""
+    """restartPolicy OnFailure: the kubelet restarts containers, and their restarts count against
+    the limit.
+    """
     replace_terminating: bool
-    """podReplacementPolicy TerminatingOrFailed: a pod on its way out counts as failed and is replaced at once."""
+    """podReplacementPolicy TerminatingOrFailed: a pod on its way out counts as failed and is
+    replaced at once.
+    """
     failure_rules: Sequence[Object]
 
     @classmethod
@@ -48,8 +56,12 @@ class JobSpec:
             backoff_limit=int(spec.get("backoffLimit", 6)),
             deadline=spec.get("activeDeadlineSeconds"),
             suspended=bool(spec.get("suspend")),
-            restart_in_place=(spec["template"].get("spec") or {}).get("restartPolicy") == "OnFailure",
-            replace_terminating=spec.get("podReplacementPolicy", "Failed" if policy else "TerminatingOrFailed") == "TerminatingOrFailed",
+            restart_in_place=(spec["template"].get("spec") or {}).get("restartPolicy")
+            == "OnFailure",
+            replace_terminating=spec.get(
+                "podReplacementPolicy", "Failed" if policy else "TerminatingOrFailed"
+            )
+            == "TerminatingOrFailed",
             failure_rules=(policy or {}).get("rules") or (),
         )
 
@@ -70,7 +82,9 @@ def parse_indexes(text: str, completions: int) -> set[int]:
 
 
 def format_indexes(indexes: Iterable[int]) -> str:
-    """Indexes in increasing order with runs of three and more as "FIRST-LAST": "0,2-4,7,8" (status.completedIndexes)."""
+    """Indexes in increasing order with runs of three and more as "FIRST-LAST": "0,2-4,7,8"
+    (status.completedIndexes).
+    """
     runs: list[list[int]] = []
     for index in sorted(indexes):
         if runs and runs[-1][1] == index - 1:
@@ -87,14 +101,18 @@ def _format_run(first: int, last: int) -> str:
 
 
 def failed(pod: Object, spec: JobSpec) -> bool:
-    """Whether a pod counts as failed: in phase Failed or, where such are replaced at once, on its way out without having succeeded."""
+    """Whether a pod counts as failed: in phase Failed or, where such are replaced at once, on its
+    way out without having succeeded.
+    """
     if phase_of(pod) == "Failed":
         return True
     return spec.replace_terminating and is_terminating(pod) and phase_of(pod) != "Succeeded"
 
 
 def delay_left(failures: Iterable[Object], successes: Iterable[Object], now: datetime) -> float:
-    """Seconds until another pod may be started, by the failed pods that ended after the last success."""
+    """Seconds until another pod may be started, by the failed pods that ended after the last
+    success.
+    """
     last_success = max((finished_at(pod) for pod in successes), default=None)
     ends = [end for end in map(finished_at, failures) if last_success is None or end > last_success]
     if not ends:
@@ -104,7 +122,9 @@ def delay_left(failures: Iterable[Object], successes: Iterable[Object], now: dat
 
 
 def restarted_too_often(pods: Iterable[Object], spec: JobSpec) -> bool:
-    """The limit of restarts in place, over the pods that are not finished (pastBackoffLimitOnFailure of the real controller)."""
+    """The limit of restarts in place, over the pods that are not finished
+    (pastBackoffLimitOnFailure of the real controller).
+    """
     if not spec.restart_in_place:
         return False
     restarts = sum(restarts_of(pod) for pod in pods if not is_finished(pod))
@@ -112,14 +132,20 @@ def restarted_too_often(pods: Iterable[Object], spec: JobSpec) -> bool:
 
 
 def judge(pod: Object, rules: Sequence[Object]) -> tuple[Action, str]:
-    """What the first matching rule of the pod failure policy says of a failed pod, and the sentence for FailJob.
+    """What the first matching rule of the pod failure policy says of a failed pod, and the sentence
+    for FailJob.
 
-    Without a match a failure counts. FailIndex goes with backoffLimitPerIndex, which is not served: it counts too.
+    Without a match a failure counts. FailIndex goes with backoffLimitPerIndex, which is not served:
+    it counts too.
     """
     for number, rule in enumerate(rules):
-        text = _exit_code_match(pod, rule.get("onExitCodes")) or _condition_match(pod, rule.get("onPodConditions") or ())
+        text = _exit_code_match(pod, rule.get("onExitCodes")) or _condition_match(
+            pod, rule.get("onPodConditions") or ()
+        )
         if text:
-            action: Action = rule["action"] if rule.get("action") in ("FailJob", "Ignore") else "Count"
+            action: Action = (
+                rule["action"] if rule.get("action") in ("FailJob", "Ignore") else "Count"
+            )
             return action, f"{text} matching {rule.get('action')} rule at index {number}"
     return "Count", ""
 
@@ -129,33 +155,60 @@ def _exit_code_match(pod: Object, wanted: Object | None) -> str:
         return ""
     status = pod.get("status") or {}
     metadata = pod["metadata"]
-    for container in [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]:
+    for container in [
+        *(status.get("containerStatuses") or ()),
+        *(status.get("initContainerStatuses") or ()),
+    ]:
         code = ((container.get("state") or {}).get("terminated") or {}).get("exitCode", 0)
         named = wanted.get("containerName") in (None, container.get("name"))
-        if named and code != 0 and (code in (wanted.get("values") or ())) == (wanted.get("operator") == "In"):
-            return f"Container {container.get('name')} for pod {metadata['namespace']}/{metadata['name']} failed with exit code {code}"
+        if (
+            named
+            and code != 0
+            and (code in (wanted.get("values") or ())) == (wanted.get("operator") == "In")
+        ):
+            return (
+                f"Container {container.get('name')} for pod "
+                f"{metadata['namespace']}/{metadata['name']} failed with exit code {code}"
+            )
     return ""
 
 
 def _condition_match(pod: Object, patterns: Iterable[Object]) -> str:
     metadata = pod["metadata"]
     for pattern in patterns:
-        found = condition_of((pod.get("status") or {}).get("conditions") or (), str(pattern.get("type")))
+        found = condition_of(
+            (pod.get("status") or {}).get("conditions") or (), str(pattern.get("type"))
+        )
         if found is not None and found.get("status") == pattern.get("status", "True"):
             return f"Pod {metadata['namespace']}/{metadata['name']} has condition {found['type']}"
     return ""
 
 
-def put_condition(conditions: list[Object], kind: str, status: bool, reason: str, message: str) -> bool:
-    """Add or change a condition; one that is not there is not added only to say False. True when anything changed."""
+def put_condition(
+    conditions: list[Object], kind: str, status: bool, reason: str, message: str
+) -> bool:
+    """Add or change a condition; one that is not there is not added only to say False. True when
+    anything changed.
+    """
     old = condition_of(conditions, kind)
     if old is None and not status:
         return False
-    if old is not None and (old["status"], old.get("reason"), old.get("message")) == (str(status), reason, message):
+    if old is not None and (old["status"], old.get("reason"), old.get("message")) == (
+        str(status),
+        reason,
+        message,
+    ):
         return False
     now = clock.stamp()
     moved = old["lastTransitionTime"] if old is not None and old["status"] == str(status) else now
-    new = {"type": kind, "status": str(status), "lastProbeTime": now, "lastTransitionTime": moved, "reason": reason, "message": message}
+    new = {
+        "type": kind,
+        "status": str(status),
+        "lastProbeTime": now,
+        "lastTransitionTime": moved,
+        "reason": reason,
+        "message": message,
+    }
     if old is None:
         conditions.append(new)
     else:

@@ -1,4 +1,6 @@
-"""One look at one batch/v1 Job: counts what ended, decides, starts and removes pods, and writes the status."""
+"""One look at one batch/v1 Job: counts what ended, decides, starts and removes pods, and writes the
+status.
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -28,7 +30,9 @@ BATCH = 25
 """Pods that one look starts, so that a Job of a thousand does not hold up everything else."""
 
 ENDS = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
-"""The condition that says how a Job will end, once its last pod has, and the one that says that it has ended."""
+"""The condition that says how a Job will end, once its last pod has, and the one that says that it
+has ended.
+"""
 
 Outcome = tuple[str, str, str]
 """One of ENDS, the reason and the message."""
@@ -37,7 +41,14 @@ Outcome = tuple[str, str, str]
 class JobRun:
     """The state of one look. The status is built up as a copy and written once, at the end."""
 
-    def __init__(self, objects: Objects, children: Children, recorder: Recorder, job: Object, pods: Sequence[Object]) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        children: Children,
+        recorder: Recorder,
+        job: Object,
+        pods: Sequence[Object],
+    ) -> None:
         self._objects = objects
         self._children = children
         self._recorder = recorder
@@ -46,9 +57,13 @@ class JobRun:
         self._spec = JobSpec.of(job)
         self._status: Object = copied(job.get("status") or {})
         self._conditions: list[Object] = self._status.setdefault("conditions", [])
-        self._completed = parse_indexes(self._status.get("completedIndexes") or "", self._spec.completions or 0)
+        self._completed = parse_indexes(
+            self._status.get("completedIndexes") or "", self._spec.completions or 0
+        )
         self._failures = int(self._status.get("failed") or 0)
-        self._successes = len(self._completed) if self._spec.indexed else int(self._status.get("succeeded") or 0)
+        self._successes = (
+            len(self._completed) if self._spec.indexed else int(self._status.get("succeeded") or 0)
+        )
         self._verdict = ""
         self._active: list[Object] = []
 
@@ -79,7 +94,11 @@ class JobRun:
                 continue
             if phase_of(pod) == "Succeeded":
                 self._count_success(pod)
-            elif failed(pod, self._spec) or _is_past_grace(pod) or (is_terminating(self._job) and is_terminating(pod)):
+            elif (
+                failed(pod, self._spec)
+                or _is_past_grace(pod)
+                or (is_terminating(self._job) and is_terminating(pod))
+            ):
                 self._count_failure(pod)
             else:
                 continue
@@ -97,7 +116,9 @@ class JobRun:
             # Not the pod's doing: it is replaced, and no trace of it counts against the Job.
             self._children.delete(self._job, PODS, pod)
             return
-        action, text = judge(pod, self._spec.failure_rules) if phase_of(pod) == "Failed" else ("Count", "")
+        action, text = (
+            judge(pod, self._spec.failure_rules) if phase_of(pod) == "Failed" else ("Count", "")
+        )
         if action == "FailJob":
             self._verdict = self._verdict or text
         if action != "Ignore":
@@ -115,10 +136,18 @@ class JobRun:
         if self._verdict:
             return "FailureTarget", "PodFailurePolicy", self._verdict
         if self._failures > self._spec.backoff_limit or restarted_too_often(self._pods, self._spec):
-            return "FailureTarget", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+            return (
+                "FailureTarget",
+                "BackoffLimitExceeded",
+                "Job has reached the specified backoff limit",
+            )
         left = self._deadline_left()
         if left is not None and left <= 0:
-            return "FailureTarget", "DeadlineExceeded", "Job was active longer than specified deadline"
+            return (
+                "FailureTarget",
+                "DeadlineExceeded",
+                "Job was active longer than specified deadline",
+            )
         return None
 
     def _success(self) -> Outcome | None:
@@ -127,13 +156,19 @@ class JobRun:
         enough = self._successes > 0 if wanted is None else self._successes >= wanted
         if not enough or self._active:
             return None
-        return "SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods"
+        return (
+            "SuccessCriteriaMet",
+            "CompletionsReached",
+            "Reached expected number of succeeded pods",
+        )
 
     def _deadline_left(self) -> float | None:
         start = self._status.get("startTime")
         if self._spec.deadline is None or self._spec.suspended or not start:
             return None
-        return (clock.parse(str(start)) + timedelta(seconds=int(self._spec.deadline)) - clock.now()).total_seconds()
+        return (
+            clock.parse(str(start)) + timedelta(seconds=int(self._spec.deadline)) - clock.now()
+        ).total_seconds()
 
     def _end_pods(self) -> None:
         """The pods that still run when a Job fails: they stay until they are counted."""
@@ -153,7 +188,11 @@ class JobRun:
                 self._children.delete(self._job, PODS, pod)
             self._active = list(order[surplus:])
             return None
-        waiting = 0 if spec.replace_terminating else sum(is_terminating(pod) and not is_finished(pod) for pod in self._pods)
+        waiting = (
+            0
+            if spec.replace_terminating
+            else sum(is_terminating(pod) and not is_finished(pod) for pod in self._pods)
+        )
         missing = wanted - len(self._active) - waiting
         return self._start(missing) if missing > 0 else None
 
@@ -166,9 +205,13 @@ class JobRun:
         counted = [
             pod
             for pod in self._pods
-            if phase_of(pod) == "Failed" and not was_shut_down(pod) and judge(pod, self._spec.failure_rules)[0] != "Ignore"
+            if phase_of(pod) == "Failed"
+            and not was_shut_down(pod)
+            and judge(pod, self._spec.failure_rules)[0] != "Ignore"
         ]
-        delay = delay_left(counted, (pod for pod in self._pods if phase_of(pod) == "Succeeded"), clock.now())
+        delay = delay_left(
+            counted, (pod for pod in self._pods if phase_of(pod) == "Succeeded"), clock.now()
+        )
         if delay > 0:
             return delay
         now = min(missing, BATCH)
@@ -185,7 +228,11 @@ class JobRun:
         busy = {index_of(pod) for pod in self._active}
         if not self._spec.replace_terminating:
             busy |= {index_of(pod) for pod in self._pods if not is_finished(pod)}
-        return [index for index in range(self._spec.completions or 0) if index not in busy and index not in self._completed]
+        return [
+            index
+            for index in range(self._spec.completions or 0)
+            if index not in busy and index not in self._completed
+        ]
 
     def _tell_suspension(self) -> None:
         if self._spec.suspended:
@@ -222,14 +269,20 @@ class JobRun:
             if count:
                 self._status[field] = count
         self._status["ready"] = sum(is_ready(pod) for pod in active)
-        self._status["terminating"] = sum(is_terminating(pod) and not is_finished(pod) for pod in living)
+        self._status["terminating"] = sum(
+            is_terminating(pod) and not is_finished(pod) for pod in living
+        )
         self._status["uncountedTerminatedPods"] = {}
         if self._completed:
             self._status["completedIndexes"] = format_indexes(self._completed)
         if not self._conditions:
             del self._status["conditions"]
         self._objects.modify(
-            JOBS, namespace_of(self._job), name_of(self._job), lambda job: job.update(status=self._status), subresource="status"
+            JOBS,
+            namespace_of(self._job),
+            name_of(self._job),
+            lambda job: job.update(status=self._status),
+            subresource="status",
         )
 
 

@@ -1,6 +1,8 @@
-"""The controller of batch/v1 Jobs: runs pods until enough have succeeded, as the Job controller of Kubernetes 1.31 and later does.
+"""The controller of batch/v1 Jobs: runs pods until enough have succeeded, as the Job controller of
+Kubernetes 1.31 and later does.
 
-Not served: backoffLimitPerIndex and successPolicy. A pod that a node shutdown ended is replaced and counts for nothing.
+Not served: backoffLimitPerIndex and successPolicy. A pod that a node shutdown ended is replaced and
+counts for nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,8 +27,9 @@ POD = "pods/"
 class Jobs:
     """Brings each Job's pods and status in line with its spec.
 
-    Every pod carries a finalizer until its end is counted, so that a pod deleted early is counted all the same; the counting and
-    the release are one transaction, so `status.uncountedTerminatedPods` is always empty.
+    Every pod carries a finalizer until its end is counted, so that a pod deleted early is counted
+    all the same; the counting and the release are one transaction, so
+    `status.uncountedTerminatedPods` is always empty.
     """
 
     name = "job-controller"
@@ -47,7 +50,11 @@ class Jobs:
         job = self._objects.find(JOBS, namespace, name)
         if job is None or job["spec"].get("managedBy", MANAGER) != MANAGER:
             return None
-        pods = [pod for pod in self._objects.owned(PODS, job["metadata"]["uid"]) if is_controlled_by(pod, job)]
+        pods = [
+            pod
+            for pod in self._objects.owned(PODS, job["metadata"]["uid"])
+            if is_controlled_by(pod, job)
+        ]
         if _is_finished(job):
             for pod in pods:
                 release(self._objects, pod)
@@ -59,7 +66,10 @@ class Jobs:
         if change.type != "DELETED":
             yield record.namespace, record.name
             return
-        yield from ((pod.namespace, POD + pod.name) for pod in self._objects.store.owned(PODS.key, record.uid))
+        yield from (
+            (pod.namespace, POD + pod.name)
+            for pod in self._objects.store.owned(PODS.key, record.uid)
+        )
 
     def _pod_changed(self, change: Change) -> Iterator[Key]:
         record = change.record
@@ -67,7 +77,11 @@ class Jobs:
         if job is None:
             return
         yield record.namespace, job
-        if change.type != "DELETED" and FINALIZER.encode() in record.raw and not self._has_job(record, job):
+        if (
+            change.type != "DELETED"
+            and FINALIZER.encode() in record.raw
+            and not self._has_job(record, job)
+        ):
             yield record.namespace, POD + record.name
 
     def _has_job(self, pod: Record, name: str) -> bool:
@@ -83,4 +97,7 @@ class Jobs:
 
 def _is_finished(job: Object) -> bool:
     conditions = (job.get("status") or {}).get("conditions") or ()
-    return any((condition_of(conditions, kind) or {}).get("status") == "True" for kind in ("Complete", "Failed"))
+    return any(
+        (condition_of(conditions, kind) or {}).get("status") == "True"
+        for kind in ("Complete", "Failed")
+    )

@@ -1,4 +1,6 @@
-"""The work loop of all controllers: a queue of keys without duplicates, timers, and retries with growing delays."""
+"""The work loop of all controllers: a queue of keys without duplicates, timers, and retries with
+growing delays.
+"""
 
 import asyncio
 import heapq
@@ -17,7 +19,9 @@ Key = tuple[str, str]
 """What a controller looks at in one go: mostly (namespace, name)."""
 
 Trigger = Callable[[Change], Iterable[Key]]
-"""Says which keys a change concerns. Runs inside the write that made the change, so it must be quick and must not write."""
+"""Says which keys a change concerns. Runs inside the write that made the change, so it must be
+quick and must not write.
+"""
 
 SLICE = 0.010
 """Seconds of work after which the loop lets the API and the kubelet run."""
@@ -30,9 +34,11 @@ log = logging.getLogger(__name__)
 
 
 class Controller(Protocol):
-    """One kind of bringing in line. `reconcile` must be safe to run at any time, any number of times.
+    """One kind of bringing in line. `reconcile` must be safe to run at any time, any number of
+    times.
 
-    The loop makes each call one transaction of the store; what it raises takes back all that it wrote.
+    The loop makes each call one transaction of the store; what it raises takes back all that it
+    wrote.
     """
 
     @property
@@ -43,7 +49,9 @@ class Controller(Protocol):
         ...
 
     def reconcile(self, key: Key) -> float | None:
-        """Bring what `key` names in line with the store; gives the seconds after which to look again, if any."""
+        """Bring what `key` names in line with the store; gives the seconds after which to look
+        again, if any.
+        """
         ...
 
 
@@ -51,7 +59,9 @@ Job = tuple[Controller, Key]
 
 
 class Loop:
-    """Runs controllers on the event loop's thread, one reconcile at a time. `elapsed` is a monotonic clock in seconds."""
+    """Runs controllers on the event loop's thread, one reconcile at a time. `elapsed` is a
+    monotonic clock in seconds.
+    """
 
     def __init__(self, objects: Objects, *, elapsed: Callable[[], float] = time.monotonic) -> None:
         self._objects = objects
@@ -67,11 +77,15 @@ class Loop:
         self._unsubscribe: list[Callable[[], None]] = []
 
     def add(self, controller: Controller) -> None:
-        """Follow what the controller follows from now on, and queue every key that exists already."""
+        """Follow what the controller follows from now on, and queue every key that exists
+        already.
+        """
         for resource, trigger in controller.triggers().items():
             for record in self._objects.store.list(resource.key):
                 self._enqueue_all(controller, trigger(Change("ADDED", resource.key, record, None)))
-            self._unsubscribe.append(self._objects.subscribe(resource, self._follower(controller, trigger)))
+            self._unsubscribe.append(
+                self._objects.subscribe(resource, self._follower(controller, trigger))
+            )
 
     def enqueue(self, controller: Controller, key: Key) -> None:
         """Look at the key soon; a key that waits already is not queued twice."""
@@ -106,7 +120,8 @@ class Loop:
     def settle(self, limit: int = 1000) -> int:
         """Run what is queued or due until nothing is; gives how many reconciles that took.
 
-        For tests: an exception of a reconcile comes out here, and more than `limit` reconciles is a RuntimeError.
+        For tests: an exception of a reconcile comes out here, and more than `limit` reconciles is a
+        RuntimeError.
         """
         done = 0
         self._promote()
@@ -128,7 +143,9 @@ class Loop:
             self.enqueue(controller, key)
 
     def _work_for(self, seconds: float) -> float | None:
-        """Work off the queue; gives 0 when more is waiting, else the seconds until the next timer (None: no timer)."""
+        """Work off the queue; gives 0 when more is waiting, else the seconds until the next timer
+        (None: no timer).
+        """
         end = self._elapsed() + seconds
         while self._queue:
             self._attempt(self._take())
@@ -141,7 +158,8 @@ class Loop:
     def _take(self) -> Job:
         job = self._queue.popleft()
         self._queued.discard(job)
-        # What the reconcile answers replaces the timer: it has seen everything the timer was set for.
+        # What the reconcile answers replaces the timer: it has seen everything the timer was set
+        # for.
         self._due.pop(job, None)
         return job
 
@@ -160,9 +178,17 @@ class Loop:
             tries = self._failures.get(job, 0)
             self._failures[job] = tries + 1
             pause = min(LAST_RETRY, FIRST_RETRY * 2 ** min(tries, 16))
-            # A refusal says all there is to say, and a full disk refuses every controller every time.
+            # A refusal says all there is to say, and a full disk refuses every controller every
+            # time.
             trace = None if isinstance(error, ApiError) else error
-            log.error("%s could not reconcile %s: %s; next try in %.1f s", controller.name, "/".join(key), error, pause, exc_info=trace)
+            log.error(
+                "%s could not reconcile %s: %s; next try in %.1f s",
+                controller.name,
+                "/".join(key),
+                error,
+                pause,
+                exc_info=trace,
+            )
             self._set_timer(job, pause)
         else:
             self._finish(job, again)

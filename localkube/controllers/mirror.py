@@ -1,4 +1,6 @@
-"""Tells on a training job what goes wrong with its pods: a crash loop, an image that is not there, no place to run."""
+"""Tells on a training job what goes wrong with its pods: a crash loop, an image that is not there,
+no place to run.
+"""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -13,7 +15,9 @@ Trouble = tuple[str, str]
 
 
 class Mirror:
-    """Copies each trouble of a pod onto the job once, with the pod's own reason (recordAbnormalPods of the real operator)."""
+    """Copies each trouble of a pod onto the job once, with the pod's own reason (recordAbnormalPods
+    of the real operator).
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -40,9 +44,16 @@ def _troubles(pod: Object) -> Iterator[Trouble]:
         for container in containers:
             yield from _container_troubles(name_of(pod), container)
         return
-    conditions = sorted(status.get("conditions") or (), key=lambda each: str(each.get("lastTransitionTime")), reverse=True)
+    conditions = sorted(
+        status.get("conditions") or (),
+        key=lambda each: str(each.get("lastTransitionTime")),
+        reverse=True,
+    )
     if conditions and conditions[0].get("status") != "True" and conditions[0].get("reason"):
-        yield conditions[0]["reason"], f"Error pod {name_of(pod)} condition message: {conditions[0].get('message', '')}"
+        yield (
+            conditions[0]["reason"],
+            f"Error pod {name_of(pod)} condition message: {conditions[0].get('message', '')}",
+        )
 
 
 def _container_troubles(pod: str, container: Object) -> Iterator[Trouble]:
@@ -50,6 +61,15 @@ def _container_troubles(pod: str, container: Object) -> Iterator[Trouble]:
     ended, waiting = state.get("terminated") or {}, state.get("waiting") or {}
     if ended.get("exitCode"):
         text = f"exitCode: {ended['exitCode']} terminated message: {ended.get('message', '')}"
-        yield ended.get("reason") or "Error", f"Error pod {pod} container {container.get('name')} {text}"
+        yield (
+            ended.get("reason") or "Error",
+            f"Error pod {pod} container {container.get('name')} {text}",
+        )
     if waiting.get("message"):
-        yield waiting.get("reason") or "Waiting", f"Error pod {pod} container {container.get('name')} waiting message: {waiting['message']}"
+        yield (
+            waiting.get("reason") or "Waiting",
+            (
+                f"Error pod {pod} container {container.get('name')} waiting message: "
+                f"{waiting['message']}"
+            ),
+        )

@@ -1,6 +1,8 @@
-"""The controller of MPIJobs, as mpi-operator 0.8 runs them (engine facts 1.7): workers as pods, the launcher as a batch Job.
+"""The controller of MPIJobs, as mpi-operator 0.8 runs them (engine facts 1.7): workers as pods, the
+launcher as a batch Job.
 
-What mpirun needs to start ranks in the workers' pods on one machine is not here but in the kubelet (`kubelet.mpi`).
+What mpirun needs to start ranks in the workers' pods on one machine is not here but in the kubelet
+(`kubelet.mpi`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,7 +42,9 @@ class MpiJobs:
             return None
         wrong = "; ".join(problems(job))
         if wrong:
-            self._tools.recorder.event(obj, "Warning", "ValidationError", f"Found validation errors: {wrong}")
+            self._tools.recorder.event(
+                obj, "Warning", "ValidationError", f"Found validation errors: {wrong}"
+            )
             return None
         return MpiRun(self._tools, job).go()
 

@@ -1,4 +1,6 @@
-"""The objects of MPIJobs: what they are called and carry. What a pod needs to find the others on one machine the kubelet adds."""
+"""The objects of MPIJobs: what they are called and carry. What a pod needs to find the others on
+one machine the kubelet adds.
+"""
 
 from collections.abc import Iterable
 
@@ -17,7 +19,9 @@ HOSTFILE = "hostfile"
 CONFIG_VOLUME = "mpi-job-config"
 
 REMOTE_SHELL = "sshd"
-"""The program by which workers wait for ranks on a real cluster. It needs root, a port and keys; ours takes its place."""
+"""The program by which workers wait for ranks on a real cluster. It needs root, a port and keys;
+ours takes its place.
+"""
 
 
 def launcher_name(job: MpiJob) -> str:
@@ -46,18 +50,25 @@ def hostfile(job: MpiJob) -> str:
 
 
 def build_config(job: MpiJob) -> Object:
-    return {"metadata": {"name": config_name(job), "labels": {"app": job.name}}, "data": {HOSTFILE: hostfile(job)}}
+    return {
+        "metadata": {"name": config_name(job), "labels": {"app": job.name}},
+        "data": {HOSTFILE: hostfile(job)},
+    }
 
 
 def build_service(job: MpiJob) -> Object:
-    """The headless service that gives the pods their names on a real cluster; here the names are for the hostfile alone."""
+    """The headless service that gives the pods their names on a real cluster; here the names are
+    for the hostfile alone.
+    """
     chosen = {OPERATOR_NAME: OPERATOR, JOB_NAME: job.name}
     spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": chosen}
     return {"metadata": {"name": job.name, "labels": {"app": job.name}}, "spec": spec}
 
 
 def build_worker(job: MpiJob, role: Role, index: int) -> Object:
-    """The pod of one worker. Without a command of its own, or with sshd as its command, it waits for ranks."""
+    """The pod of one worker. Without a command of its own, or with sshd as its command, it waits
+    for ranks.
+    """
     pod = _pod(job, role, "worker", worker_name(job, index))
     pod["metadata"]["name"] = worker_name(job, index)
     pod["metadata"]["labels"][REPLICA_INDEX] = str(index + 1 if job.launcher_works else index)
@@ -78,11 +89,21 @@ def build_launcher(job: MpiJob, role: Role) -> Object:
     _add(container, {"K_MPI_JOB_ROLE": "launcher"} | _variables(job))
     if not job.launcher_works:
         _add(container, {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""})
-    container.setdefault("volumeMounts", []).append({"name": CONFIG_VOLUME, "mountPath": CONFIG_PATH})
+    container.setdefault("volumeMounts", []).append(
+        {"name": CONFIG_VOLUME, "mountPath": CONFIG_PATH}
+    )
     items = [{"key": HOSTFILE, "path": HOSTFILE, "mode": 0o444}]
-    pod["spec"].setdefault("volumes", []).append({"name": CONFIG_VOLUME, "configMap": {"name": config_name(job), "items": items}})
+    pod["spec"].setdefault("volumes", []).append(
+        {"name": CONFIG_VOLUME, "configMap": {"name": config_name(job), "items": items}}
+    )
     spec = {"template": pod, **job.policy} | ({"suspend": True} if job.suspended else {})
-    return {"metadata": {"name": launcher_name(job), "labels": {"app": job.name, **labels(job, "launcher")}}, "spec": spec}
+    return {
+        "metadata": {
+            "name": launcher_name(job),
+            "labels": {"app": job.name, **labels(job, "launcher")},
+        },
+        "spec": spec,
+    }
 
 
 def _pod(job: MpiJob, role: Role, word: str, host: str) -> Object:
@@ -98,7 +119,9 @@ def _pod(job: MpiJob, role: Role, word: str, host: str) -> Object:
 
 
 def _variables(job: MpiJob) -> dict[str, str]:
-    """How the launcher finds the hosts, for each MPI. Open MPI 5 reads other names than those that the real operator sets."""
+    """How the launcher finds the hosts, for each MPI. Open MPI 5 reads other names than those that
+    the real operator sets.
+    """
     path, slots = f"{CONFIG_PATH}/{HOSTFILE}", str(job.slots)
     if job.implementation == "Intel":
         return {"I_MPI_HYDRA_HOST_FILE": path, "I_MPI_PERHOST": slots}
@@ -113,10 +136,15 @@ def _variables(job: MpiJob) -> dict[str, str]:
 
 
 def _add(container: Object, variables: dict[str, str]) -> None:
-    container["env"] = [*(container.get("env") or ()), *({"name": name, "value": value} for name, value in variables.items())]
+    container["env"] = [
+        *(container.get("env") or ()),
+        *({"name": name, "value": value} for name, value in variables.items()),
+    ]
 
 
 def _is_remote_shell(container: Object) -> bool:
     """Whether the command is an sshd, alone or as the end of a shell script."""
-    words: Iterable[str] = " ".join([*(container.get("command") or ()), *(container.get("args") or ())]).split()
+    words: Iterable[str] = " ".join(
+        [*(container.get("command") or ()), *(container.get("args") or ())]
+    ).split()
     return any(word.rpartition("/")[2] == REMOTE_SHELL for word in words)

@@ -1,4 +1,6 @@
-"""One look at one MPIJob: its objects made and removed, its launcher followed, its status written."""
+"""One look at one MPIJob: its objects made and removed, its launcher followed, its status
+written.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -19,7 +21,15 @@ from localkube.controllers.mpi_objects import (
 from localkube.controllers.mpi_spec import LAUNCHER, WHEN_READY, WORKER, MpiJob
 from localkube.controllers.podstate import is_active, is_ready, phase_of, was_shut_down
 from localkube.controllers.training_status import TrainingStatus
-from localkube.metadata import Object, condition_of, is_controlled_by, is_terminating, labels_of, name_of, uid_of
+from localkube.metadata import (
+    Object,
+    condition_of,
+    is_controlled_by,
+    is_terminating,
+    labels_of,
+    name_of,
+    uid_of,
+)
 from localkube.objects import Objects
 from localkube.recorder import Recorder
 from localkube.resources import CONFIGMAPS, JOBS, MPIJOBS, PODS, SERVICES
@@ -65,7 +75,13 @@ class MpiRun:
                 self._clean()
         if status.has_changed:
             status.body["lastReconcileTime"] = clock.stamp()
-            self._tools.objects.modify(MPIJOBS, job.namespace, job.name, lambda it: it.update(status=status.body), subresource="status")
+            self._tools.objects.modify(
+                MPIJOBS,
+                job.namespace,
+                job.name,
+                lambda it: it.update(status=status.body),
+                subresource="status",
+            )
         return again
 
     def _drive(self) -> float | None:
@@ -73,7 +89,10 @@ class MpiRun:
         launcher = self._launcher()
         if launcher is not None and _end_of(launcher) is not None:
             return None
-        if not self._ensure(SERVICES, self._job.name, build_service(self._job)) or not self._ensure_config():
+        if (
+            not self._ensure(SERVICES, self._job.name, build_service(self._job))
+            or not self._ensure_config()
+        ):
             return RETRY_AFTER
         if self._job.suspended:
             self._remove(self._workers())
@@ -85,18 +104,25 @@ class MpiRun:
             self._align(launcher)
         elif self._may_launch():
             assert self._job.launcher is not None, "a job without one is refused"
-            made = self._tools.children.create(self._job.object, JOBS, build_launcher(self._job, self._job.launcher))
+            made = self._tools.children.create(
+                self._job.object, JOBS, build_launcher(self._job, self._job.launcher)
+            )
             return None if made is not None else RETRY_AFTER
         return None
 
     def _ensure(self, resource: Resource, name: str, wanted: Object) -> bool:
-        """False where a namesake that is somebody else's stands in the way, or the creation is refused; an event tells."""
+        """False where a namesake that is somebody else's stands in the way, or the creation is
+        refused; an event tells.
+        """
         found = self._tools.objects.find(resource, self._job.namespace, name)
         if found is None:
             return self._tools.children.create(self._job.object, resource, wanted) is not None
         if is_controlled_by(found, self._job.object):
             return True
-        text = f'Resource "{name}" of Kind "{resource.kind}" already exists and is not managed by MPIJob'
+        text = (
+            f'Resource "{name}" of Kind "{resource.kind}" already exists and is not managed by '
+            "MPIJob"
+        )
         self._tools.recorder.event(self._job.object, "Warning", "ErrResourceExists", text)
         return False
 
@@ -107,18 +133,29 @@ class MpiRun:
         found = self._tools.objects.get(CONFIGMAPS, self._job.namespace, name)
         data = {"hostfile": hostfile(self._job)}
         if found.get("data") != data:
-            self._tools.objects.modify(CONFIGMAPS, self._job.namespace, name, lambda it: it.update(data=data))
+            self._tools.objects.modify(
+                CONFIGMAPS, self._job.namespace, name, lambda it: it.update(data=data)
+            )
         return True
 
     def _ensure_workers(self) -> float | None:
-        """Make the workers that are not there, remove surplus ones, and make those anew that went down with the node."""
+        """Make the workers that are not there, remove surplus ones, and make those anew that went
+        down with the node.
+        """
         role, present = self._job.worker, {name_of(pod): pod for pod in self._workers()}
         wanted = [worker_name(self._job, index) for index in range(self._job.workers)]
-        self._remove([pod for name, pod in present.items() if name not in wanted or was_shut_down(pod)])
+        self._remove(
+            [pod for name, pod in present.items() if name not in wanted or was_shut_down(pod)]
+        )
         missing = [index for index, name in enumerate(wanted) if name not in present]
         for index in missing[:BATCH]:
             assert role is not None, "there are none without it"
-            if self._tools.children.create(self._job.object, PODS, build_worker(self._job, role, index)) is None:
+            if (
+                self._tools.children.create(
+                    self._job.object, PODS, build_worker(self._job, role, index)
+                )
+                is None
+            ):
                 return RETRY_AFTER
         return 0 if len(missing) > BATCH else None
 
@@ -128,7 +165,12 @@ class MpiRun:
     def _align(self, launcher: Object) -> None:
         if bool(launcher["spec"].get("suspend")) != self._job.suspended:
             wanted = self._job.suspended
-            self._tools.objects.modify(JOBS, self._job.namespace, name_of(launcher), lambda it: it["spec"].update(suspend=wanted))
+            self._tools.objects.modify(
+                JOBS,
+                self._job.namespace,
+                name_of(launcher),
+                lambda it: it["spec"].update(suspend=wanted),
+            )
 
     def _launcher(self) -> Object | None:
         found = self._tools.objects.find(JOBS, self._job.namespace, launcher_name(self._job))
@@ -136,7 +178,11 @@ class MpiRun:
 
     def _workers(self) -> list[Object]:
         pods = self._tools.objects.owned(PODS, uid_of(self._job.object))
-        return [pod for pod in pods if is_controlled_by(pod, self._job.object) and labels_of(pod).get(JOB_ROLE) == "worker"]
+        return [
+            pod
+            for pod in pods
+            if is_controlled_by(pod, self._job.object) and labels_of(pod).get(JOB_ROLE) == "worker"
+        ]
 
     def _remove(self, pods: list[Object]) -> None:
         for pod in pods:
@@ -144,11 +190,16 @@ class MpiRun:
                 self._tools.children.delete(self._job.object, PODS, pod)
 
     def _conclude(self) -> None:
-        """Say whether the job is suspended, runs, or has come to its end, which is its launcher's."""
+        """Say whether the job is suspended, runs, or has come to its end, which is its
+        launcher's.
+        """
         launcher, workers = self._launcher(), self._workers()
         active = 0
         if launcher is not None:
-            active = sum(phase_of(pod) == "Running" for pod in self._tools.objects.owned(PODS, uid_of(launcher)))
+            active = sum(
+                phase_of(pod) == "Running"
+                for pod in self._tools.objects.owned(PODS, uid_of(launcher))
+            )
         running = sum(phase_of(pod) == "Running" and not is_terminating(pod) for pod in workers)
         self._count(launcher, active, workers)
         self._tell_suspension()
@@ -162,14 +213,23 @@ class MpiRun:
 
     def _count(self, launcher: Object | None, active: int, workers: list[Object]) -> None:
         phases = [phase_of(pod) for pod in workers]
-        worker = {"active": phases.count("Running"), "succeeded": phases.count("Succeeded"), "failed": phases.count("Failed")}
+        worker = {
+            "active": phases.count("Running"),
+            "succeeded": phases.count("Succeeded"),
+            "failed": phases.count("Failed"),
+        }
         counts: Object = {WORKER: worker}
         if launcher is not None:
             status = launcher.get("status") or {}
             won = (_end_of(launcher) or {}).get("type") == "Complete"
-            counts[LAUNCHER] = {"active": active, "succeeded": int(won), "failed": int(status.get("failed") or 0)}
+            counts[LAUNCHER] = {
+                "active": active,
+                "succeeded": int(won),
+                "failed": int(status.get("failed") or 0),
+            }
         self._status.body["replicaStatuses"] = {
-            type: {word: count for word, count in found.items() if count} for type, found in counts.items()
+            type: {word: count for word, count in found.items() if count}
+            for type, found in counts.items()
         }
 
     def _tell_suspension(self) -> None:
@@ -178,7 +238,9 @@ class MpiRun:
             if status.note("Suspended", "MPIJob suspended"):
                 self._event("Normal", "Suspended", "MPIJob suspended")
             if condition_of(status.conditions, "Running") is not None:
-                status.note("Running", f"{self._title} is suspended.", status=False, word="Suspended")
+                status.note(
+                    "Running", f"{self._title} is suspended.", status=False, word="Suspended"
+                )
         elif condition_of(status.conditions, "Suspended") is not None and status.note(
             "Suspended", "MPIJob resumed", status=False, word="Resumed"
         ):
@@ -189,17 +251,25 @@ class MpiRun:
         status = self._status
         if end["type"] == "Complete":
             text = f"{self._title} successfully completed."
-            status.body.setdefault("completionTime", (launcher.get("status") or {}).get("completionTime") or clock.stamp())
+            status.body.setdefault(
+                "completionTime",
+                (launcher.get("status") or {}).get("completionTime") or clock.stamp(),
+            )
             if status.note("Succeeded", text):
                 self._event("Normal", "Succeeded", text)
             return
-        reason, text = str(end.get("reason") or "MPIJobFailed"), str(end.get("message") or f"{self._title} has failed")
+        reason, text = (
+            str(end.get("reason") or "MPIJobFailed"),
+            str(end.get("message") or f"{self._title} has failed"),
+        )
         status.complete()
         if status.note("Failed", text, reason=reason):
             self._tools.recorder.event(self._job.object, "Warning", reason, text)
 
     def _clean(self) -> None:
-        """What cleanPodPolicy says of the workers of a finished job. The launcher's pods stay: they are its Job's."""
+        """What cleanPodPolicy says of the workers of a finished job. The launcher's pods stay: they
+        are its Job's.
+        """
         if self._job.clean == "None":
             return
         going = [pod for pod in self._workers() if self._job.clean == "All" or is_active(pod)]

@@ -1,4 +1,6 @@
-"""MPIJobs of mpi-operator (v2beta1) as they are read from their objects: defaults filled in, and what makes no sense about them."""
+"""MPIJobs of mpi-operator (v2beta1) as they are read from their objects: defaults filled in, and
+what makes no sense about them.
+"""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +28,9 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class MpiJob:
-    """An MPIJob. `launcher` and `worker` are None where the map has none; `policy` is the part of runPolicy that the launcher gets."""
+    """An MPIJob. `launcher` and `worker` are None where the map has none; `policy` is the part of
+    runPolicy that the launcher gets.
+    """
 
     object: Object
     launcher: Role | None
@@ -69,7 +73,11 @@ def read(obj: Object) -> MpiJob:
         clean=policy.get("cleanPodPolicy") or "None",
         suspended=bool(policy.get("suspend")),
         managed_by=policy.get("managedBy") or MANAGER,
-        policy={key: policy[key] for key in ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit") if key in policy},
+        policy={
+            key: policy[key]
+            for key in ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")
+            if key in policy
+        },
     )
 
 
@@ -77,30 +85,54 @@ def _role(given: Object | None, restart: str) -> Role | None:
     if given is None:
         return None
     count = given.get("replicas")
-    return Role(1 if count is None else int(count), given.get("restartPolicy") or restart, given.get("template") or {})
+    return Role(
+        1 if count is None else int(count),
+        given.get("restartPolicy") or restart,
+        given.get("template") or {},
+    )
 
 
 def problems(job: MpiJob) -> Iterator[str]:
-    """Why the operator does nothing for the job; it says so in one event (ValidateMPIJob of the real one)."""
+    """Why the operator does nothing for the job; it says so in one event (ValidateMPIJob of the
+    real one).
+    """
     longest = f"{job.name}-worker-{max(job.workers - 1, 0)}"
     if len(longest) > 63 or not _DNS_1035.fullmatch(longest):
-        yield f"metadata.name: {longest!r}, which it makes, must be a name of at most 63 small letters, digits and '-', letter first"
+        yield (
+            f"metadata.name: {longest!r}, which it makes, must be a name of at most 63 small "
+            "letters, digits and '-', letter first"
+        )
     if job.launcher is None:
         yield f"spec.mpiReplicaSpecs[{LAUNCHER}]: must have Launcher replica spec"
     elif job.launcher.count != 1:
         yield f"spec.mpiReplicaSpecs[{LAUNCHER}].replicas: must be 1, not {job.launcher.count}"
     if job.worker is not None and job.worker.count < 1:
-        yield f"spec.mpiReplicaSpecs[{WORKER}].replicas: must be greater than or equal to 1, not {job.worker.count}"
+        yield (
+            f"spec.mpiReplicaSpecs[{WORKER}].replicas: must be greater than or equal to 1, not "
+            f"{job.worker.count}"
+        )
     if job.slots < 1:
         yield f"spec.slotsPerWorker: must be greater than or equal to 1, not {job.slots}"
     if job.clean not in CLEAN_POLICIES:
-        yield f"spec.runPolicy.cleanPodPolicy: {job.clean!r} must be one of {', '.join(CLEAN_POLICIES)}"
+        yield (
+            f"spec.runPolicy.cleanPodPolicy: {job.clean!r} must be one of "
+            f"{', '.join(CLEAN_POLICIES)}"
+        )
     if job.creation not in (AT_STARTUP, WHEN_READY):
-        yield f"spec.launcherCreationPolicy: {job.creation!r} must be one of {AT_STARTUP}, {WHEN_READY}"
+        yield (
+            f"spec.launcherCreationPolicy: {job.creation!r} must be one of {AT_STARTUP}, "
+            f"{WHEN_READY}"
+        )
     for type, role in ((LAUNCHER, job.launcher), (WORKER, job.worker)):
         if role is None:
             continue
         if role.restart not in RESTART_POLICIES:
-            yield f"spec.mpiReplicaSpecs[{type}].restartPolicy: {role.restart!r} must be one of {', '.join(RESTART_POLICIES)}"
+            yield (
+                f"spec.mpiReplicaSpecs[{type}].restartPolicy: {role.restart!r} must be one of "
+                f"{', '.join(RESTART_POLICIES)}"
+            )
         if not (role.template.get("spec") or {}).get("containers"):
-            yield f"spec.mpiReplicaSpecs[{type}].template.spec.containers: must define at least one container"
+            yield (
+                f"spec.mpiReplicaSpecs[{type}].template.spec.containers: must define at least one "
+                "container"
+            )

@@ -1,4 +1,6 @@
-"""Empties a namespace that is being deleted, says in its conditions what is left, and lets it go; gives every other one what each has."""
+"""Empties a namespace that is being deleted, says in its conditions what is left, and lets it go;
+gives every other one what each has.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -21,7 +23,9 @@ BATCH = 100
 
 
 class Namespaces:
-    """Sees the deletion of namespaces through, as the real namespace controller does: pods first, then everything else."""
+    """Sees the deletion of namespaces through, as the real namespace controller does: pods first,
+    then everything else.
+    """
 
     name = "namespace-controller"
 
@@ -29,12 +33,18 @@ class Namespaces:
         self._objects = objects
         self._root_ca = root_ca
         self._going: set[str] = set()
-        self._kinds = [kind for kind in resources.served() if kind.namespaced and kind.storage is None and "delete" in kind.verbs]
+        self._kinds = [
+            kind
+            for kind in resources.served()
+            if kind.namespaced and kind.storage is None and "delete" in kind.verbs
+        ]
         self._kinds.sort(key=lambda kind: kind is not PODS)
 
     def triggers(self) -> Mapping[Resource, Trigger]:
         # Namespaces come first: what happens inside one concerns us only when we know that it goes.
-        return {NAMESPACES: self._namespace_changed} | dict.fromkeys(self._kinds, self._content_changed)
+        return {NAMESPACES: self._namespace_changed} | dict.fromkeys(
+            self._kinds, self._content_changed
+        )
 
     def reconcile(self, key: Key) -> float | None:
         _, name = key
@@ -68,16 +78,25 @@ class Namespaces:
             yield "", change.record.namespace
 
     def _furnish(self, name: str) -> None:
-        """What every namespace of a real cluster has: the default service account, and the cluster's certificate for its pods."""
+        """What every namespace of a real cluster has: the default service account, and the
+        cluster's certificate for its pods.
+        """
         if self._objects.find(SERVICEACCOUNTS, name, DEFAULT_ACCOUNT) is None:
             self._objects.create(SERVICEACCOUNTS, name, {"metadata": {"name": DEFAULT_ACCOUNT}})
         if self._root_ca and self._objects.find(CONFIGMAPS, name, ROOT_CA) is None:
-            note = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints."
+            note = (
+                "Contains a CA bundle that can be used to verify the kube-apiserver when using "
+                "internal endpoints."
+            )
             metadata = {"name": ROOT_CA, "annotations": {"kubernetes.io/description": note}}
-            self._objects.create(CONFIGMAPS, name, {"metadata": metadata, "data": {"ca.crt": self._root_ca}})
+            self._objects.create(
+                CONFIGMAPS, name, {"metadata": metadata, "data": {"ca.crt": self._root_ca}}
+            )
 
     def _empty(self, name: str) -> bool:
-        """Delete a batch of what is in the namespace; true when there is more to delete right away."""
+        """Delete a batch of what is in the namespace; true when there is more to delete right
+        away.
+        """
         for kind in self._kinds:
             found = self._objects.store.list(kind.key, name)
             fresh = [record for record in found if not _is_going(record)]
@@ -85,7 +104,8 @@ class Namespaces:
             if len(fresh) > BATCH:
                 return True
             if kind is PODS and self._objects.store.list(kind.key, name):
-                # Pods are let to end before what they may still need on their way out (secrets, config maps) goes.
+                # Pods are let to end before what they may still need on their way out (secrets,
+                # config maps) goes.
                 return False
         return False
 
@@ -94,11 +114,21 @@ class Namespaces:
         return {kind: records for kind, records in found.items() if records}
 
     def _tell(self, name: str, left: Mapping[Resource, list[Record]]) -> None:
-        finalizers = Counter(f for records in left.values() for record in records for f in _finalizers(record))
+        finalizers = Counter(
+            f for records in left.values() for record in records for f in _finalizers(record)
+        )
         conditions = [
-            _condition("NamespaceDeletionDiscoveryFailure", False, "ResourcesDiscovered", "All resources successfully discovered"),
             _condition(
-                "NamespaceDeletionGroupVersionParsingFailure", False, "ParsedGroupVersions", "All legacy kube types successfully parsed"
+                "NamespaceDeletionDiscoveryFailure",
+                False,
+                "ResourcesDiscovered",
+                "All resources successfully discovered",
+            ),
+            _condition(
+                "NamespaceDeletionGroupVersionParsingFailure",
+                False,
+                "ParsedGroupVersions",
+                "All legacy kube types successfully parsed",
             ),
             _condition(
                 "NamespaceDeletionContentFailure",
@@ -119,7 +149,9 @@ class Namespaces:
 
 
 def _let_go(namespace: Object) -> None:
-    namespace["spec"]["finalizers"] = [name for name in namespace["spec"]["finalizers"] if name != FINALIZER]
+    namespace["spec"]["finalizers"] = [
+        name for name in namespace["spec"]["finalizers"] if name != FINALIZER
+    ]
 
 
 def _is_going(record: Record) -> bool:
@@ -127,8 +159,13 @@ def _is_going(record: Record) -> bool:
 
 
 def _finalizers(record: Record) -> list[str]:
-    # Most objects have none, and a namespace may hold ten thousand: only those that mention the word are decoded.
-    return [] if b'"finalizers"' not in record.raw else record.object()["metadata"].get("finalizers") or []
+    # Most objects have none, and a namespace may hold ten thousand: only those that mention the
+    # word are decoded.
+    return (
+        []
+        if b'"finalizers"' not in record.raw
+        else record.object()["metadata"].get("finalizers") or []
+    )
 
 
 def _condition(kind: str, status: bool, reason: str, message: str) -> Object:
@@ -139,14 +176,29 @@ def _remaining(left: Mapping[Resource, list[Record]]) -> Object:
     kind = "NamespaceContentRemaining"
     if not left:
         return _condition(kind, False, "ContentRemoved", "All content successfully removed")
-    # The dot after a name without a group (`pods. has 2 resource instances`) is how the real one prints it.
-    listed = sorted(f"{resource.plural}.{resource.group} has {len(records)} resource instances" for resource, records in left.items())
-    return _condition(kind, True, "SomeResourcesRemain", f"Some resources are remaining: {', '.join(listed)}")
+    # The dot after a name without a group (`pods. has 2 resource instances`) is how the real one
+    # prints it.
+    listed = sorted(
+        f"{resource.plural}.{resource.group} has {len(records)} resource instances"
+        for resource, records in left.items()
+    )
+    return _condition(
+        kind, True, "SomeResourcesRemain", f"Some resources are remaining: {', '.join(listed)}"
+    )
 
 
 def _finalizing(finalizers: Counter[str]) -> Object:
     kind = "NamespaceFinalizersRemaining"
     if not finalizers:
-        return _condition(kind, False, "ContentHasNoFinalizers", "All content-preserving finalizers finished")
-    listed = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
-    return _condition(kind, True, "SomeFinalizersRemain", f"Some content in the namespace has finalizers remaining: {listed}")
+        return _condition(
+            kind, False, "ContentHasNoFinalizers", "All content-preserving finalizers finished"
+        )
+    listed = ", ".join(
+        f"{name} in {count} resource instances" for name, count in sorted(finalizers.items())
+    )
+    return _condition(
+        kind,
+        True,
+        "SomeFinalizersRemain",
+        f"Some content in the namespace has finalizers remaining: {listed}",
+    )

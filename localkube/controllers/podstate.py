@@ -27,7 +27,9 @@ def is_ready(pod: Object) -> bool:
 
 
 def was_shut_down(pod: Object) -> bool:
-    """Failed because its node went down, not by anything that it did: `status.reason` NodeShutdown, as a real kubelet writes it."""
+    """Failed because its node went down, not by anything that it did: `status.reason` NodeShutdown,
+    as a real kubelet writes it.
+    """
     return phase_of(pod) == "Failed" and (pod.get("status") or {}).get("reason") == "NodeShutdown"
 
 
@@ -37,7 +39,9 @@ def restarts_of(pod: Object) -> int:
 
 
 def exit_code_of(pod: Object, container: str) -> int | None:
-    """The exit code of a container that has ended; None when it has not, or when nothing is known of it."""
+    """The exit code of a container that has ended; None when it has not, or when nothing is known
+    of it.
+    """
     for status in (pod.get("status") or {}).get("containerStatuses") or ():
         ended = (status.get("state") or {}).get("terminated")
         if status.get("name") == container and ended is not None:
@@ -46,7 +50,9 @@ def exit_code_of(pod: Object, container: str) -> int | None:
 
 
 def finished_at(pod: Object) -> datetime:
-    """When the last container of a finished pod ended; of a pod without a word about that, when it was made."""
+    """When the last container of a finished pod ended; of a pod without a word about that, when it
+    was made.
+    """
     ends = [(status.get("state") or {}).get("terminated") or {} for status in _statuses(pod)]
     times = [clock.parse(str(end["finishedAt"])) for end in ends if end.get("finishedAt")]
     return max(times, default=clock.parse(str(pod["metadata"]["creationTimestamp"])))

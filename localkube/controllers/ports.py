@@ -1,4 +1,6 @@
-"""Gives out the ports on which training pods listen: all pods share this machine, so each replica gets one of its own."""
+"""Gives out the ports on which training pods listen: all pods share this machine, so each replica
+gets one of its own.
+"""
 
 import random
 import re
@@ -12,18 +14,24 @@ from localkube.resources import SERVICES
 from localkube.store import Change
 
 FIRST, LAST = 20000, 32000
-"""Below the range from which Linux takes ports for outgoing connections (32768 and up), so nothing else drifts in."""
+"""Below the range from which Linux takes ports for outgoing connections (32768 and up), so nothing
+else drifts in.
+"""
 
 HOST = "127.0.0.1"
 
 
 class Ports:
-    """The ports of the living Services, kept by following them; their annotations are the only place where a port is stored."""
+    """The ports of the living Services, kept by following them; their annotations are the only
+    place where a port is stored.
+    """
 
     def __init__(self, objects: Objects) -> None:
         self._taken: dict[int, str] = {}
-        # Somewhere in the lower half: clusters that share a machine would else draw the same ports at the same time.
-        self._last = random.randrange(FIRST, (FIRST + LAST) // 2) - 1  # noqa: S311 - spreads, hides nothing
+        # Somewhere in the lower half: clusters that share a machine would else draw the same ports
+        # at the same time.
+        # Spreads, hides nothing.
+        self._last = random.randrange(FIRST, (FIRST + LAST) // 2) - 1  # noqa: S311
         for record in objects.store.list(SERVICES.key):
             self._follow(Change("ADDED", SERVICES.key, record, None))
         objects.subscribe(SERVICES, self._follow)
@@ -33,7 +41,8 @@ class Ports:
     def pick(self) -> int | None:
         """A port that no Service holds and nothing on the machine uses; None when there is none.
 
-        It is the next one after the last that was given out, so a new run does not meet what an old one left on its port.
+        It is the next one after the last that was given out, so a new run does not meet what an old
+        one left on its port.
         """
         for port in chain(range(self._last + 1, LAST), range(FIRST, self._last + 1)):
             if port not in self._taken and self.is_free(port):
@@ -44,7 +53,8 @@ class Ports:
     def is_free(self, port: int) -> bool:
         """Whether every address can be bound: torch's store takes all of them.
 
-        Without SO_REUSEADDR, as XGBoost's tracker binds: a port with connections of an ended run in TIME_WAIT counts as used.
+        Without SO_REUSEADDR, as XGBoost's tracker binds: a port with connections of an ended run in
+        TIME_WAIT counts as used.
         """
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             try:

@@ -1,12 +1,22 @@
-"""What is PyTorch's own among the training kinds: its replica roles, the torchrun and torch.distributed variables, elastic jobs.
+"""What is PyTorch's own among the training kinds: its replica roles, the torchrun and
+torch.distributed variables, elastic jobs.
 
-Every address is this machine's loopback with a port of the job's own. That makes the operator's init container (it waits until
-the master's name resolves) needless: names are not used, and the client side of torch's store waits for the master by itself.
+Every address is this machine's loopback with a port of the job's own. That makes the operator's
+init container (it waits until the master's name resolves) needless: names are not used, and the
+client side of torch's store waits for the master by itself.
 """
 
 from collections.abc import Iterator, Sequence
 
-from localkube.controllers.framework import Address, Addresses, Replica, Tallies, Tally, TrainingJob, set_variables
+from localkube.controllers.framework import (
+    Address,
+    Addresses,
+    Replica,
+    Tallies,
+    Tally,
+    TrainingJob,
+    set_variables,
+)
 from localkube.metadata import Object
 from localkube.resources import PYTORCHJOBS
 from localkube.resources.resource import Resource
@@ -14,7 +24,9 @@ from localkube.resources.resource import Resource
 MASTER, WORKER = "Master", "Worker"
 
 MACHINE = {"PET_LOCAL_ADDR": "127.0.0.1", "GLOO_SOCKET_IFNAME": "lo", "TP_SOCKET_IFNAME": "lo"}
-"""What torch needs on one machine whose own host name may not resolve; a value in the user's template wins."""
+"""What torch needs on one machine whose own host name may not resolve; a value in the user's
+template wins.
+"""
 
 
 class PyTorch:
@@ -37,7 +49,10 @@ class PyTorch:
         if elastic is not None and WORKER not in job.replicas:
             yield f"spec.{self.field}[{WORKER}] must be configured if spec.elasticPolicy is used"
         if spec.get("nprocPerNode") is not None and (elastic or {}).get("nProcPerNode") is not None:
-            yield "spec.elasticPolicy.nProcPerNode is deprecated, use spec.nprocPerNode instead of both"
+            yield (
+                "spec.elasticPolicy.nProcPerNode is deprecated, use spec.nprocPerNode instead of "
+                "both"
+            )
 
     def is_master(self, job: TrainingJob, type: str, index: int) -> bool:
         return type == MASTER if MASTER in job.replicas else type == WORKER and index == 0
@@ -56,13 +71,19 @@ class PyTorch:
         if MASTER in job.replicas:
             return tallies[MASTER].succeeded >= job.replicas[MASTER].count
         workers = tallies.get(WORKER, Tally())
-        return workers.succeeded >= job.replicas[WORKER].count or (_is_elastic(job) and workers.succeeded > 0)
+        return workers.succeeded >= job.replicas[WORKER].count or (
+            _is_elastic(job) and workers.succeeded > 0
+        )
 
-    def prepare(self, job: TrainingJob, type: str, index: int, addresses: Addresses, spec: Object) -> None:
+    def prepare(
+        self, job: TrainingJob, type: str, index: int, addresses: Addresses, spec: Object
+    ) -> None:
         elastic = job.object["spec"].get("elasticPolicy")
         variables = {"PYTHONUNBUFFERED": "1"}
         if MASTER in job.replicas:
-            variables |= self._fixed(job, index if type == MASTER else index + 1, addresses(MASTER, 0))
+            variables |= self._fixed(
+                job, index if type == MASTER else index + 1, addresses(MASTER, 0)
+            )
         variables["PET_NPROC_PER_NODE"] = _processes(job)
         if elastic is None:
             variables["PET_NNODES"] = str(job.total)
@@ -71,7 +92,9 @@ class PyTorch:
         set_variables(spec["containers"], variables, MACHINE)
 
     def _fixed(self, job: TrainingJob, rank: int, master: Address) -> dict[str, str]:
-        """For torch.distributed's env:// and torchrun's static rendezvous. RANK counts pods, not processes, as there."""
+        """For torch.distributed's env:// and torchrun's static rendezvous. RANK counts pods, not
+        processes, as there.
+        """
         per_node = _processes(job)
         return {
             "MASTER_PORT": str(master.port),
@@ -83,34 +106,51 @@ class PyTorch:
             "PET_NODE_RANK": str(rank),
         }
 
-    def _elastic(self, job: TrainingJob, policy: Object, replica: tuple[str, int], addresses: Addresses) -> dict[str, str]:
+    def _elastic(
+        self, job: TrainingJob, policy: Object, replica: tuple[str, int], addresses: Addresses
+    ) -> dict[str, str]:
         least, most = policy.get("minReplicas"), policy.get("maxReplicas")
         workers = job.replicas[WORKER].count
         least, most = (least or most or workers), (most or least or workers)
         backend = policy.get("rdzvBackend") or "c10d"
         host = _rendezvous_replica(job, policy)
-        endpoint = addresses(*host) if host else Address(str(policy["rdzvHost"]), int(policy.get("rdzvPort") or self.port))
-        variables = {"PET_RDZV_BACKEND": backend, "PET_RDZV_ENDPOINT": f"{endpoint.host}:{endpoint.port}", "PET_NNODES": f"{least}:{most}"}
+        endpoint = (
+            addresses(*host)
+            if host
+            else Address(str(policy["rdzvHost"]), int(policy.get("rdzvPort") or self.port))
+        )
+        variables = {
+            "PET_RDZV_BACKEND": backend,
+            "PET_RDZV_ENDPOINT": f"{endpoint.host}:{endpoint.port}",
+            "PET_NNODES": f"{least}:{most}",
+        }
         if policy.get("maxRestarts") is not None:
             variables["PET_MAX_RESTARTS"] = str(policy["maxRestarts"])
         if policy.get("rdzvId") is not None:
             variables["PET_RDZV_ID"] = str(policy["rdzvId"])
-        conf = {str(pair.get("key", "")): str(pair.get("value", "")) for pair in policy.get("rdzvConf") or ()}
+        conf = {
+            str(pair.get("key", "")): str(pair.get("value", ""))
+            for pair in policy.get("rdzvConf") or ()
+        }
         if backend == "c10d" and host is not None:
-            # All pods share one address, so torch cannot tell by name which of them shall host the store, and the first would.
+            # All pods share one address, so torch cannot tell by name which of them shall host the
+            # store, and the first would.
             conf.setdefault("is_host", "1" if replica == host else "0")
         if conf:
             variables["PET_RDZV_CONF"] = ",".join(f"{key}={value}" for key, value in conf.items())
         if policy.get("standalone"):
-            # The real operator sets an empty text, at which torchrun dies with "invalid literal for int()".
+            # The real operator sets an empty text, at which torchrun dies with "invalid literal for
+            # int()".
             variables["PET_STANDALONE"] = "1"
         return variables
 
 
 def _rendezvous_replica(job: TrainingJob, policy: Object) -> tuple[str, int] | None:
-    """The replica that hosts the rendezvous: the first worker, or the one that rdzvHost names; None for a host elsewhere.
+    """The replica that hosts the rendezvous: the first worker, or the one that rdzvHost names; None
+    for a host elsewhere.
 
-    rdzvPort counts only for a host elsewhere: on one machine two jobs that ask for the same port would meet.
+    rdzvPort counts only for a host elsewhere: on one machine two jobs that ask for the same port
+    would meet.
     """
     if not policy.get("rdzvHost"):
         return WORKER, 0

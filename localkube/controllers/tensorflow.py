@@ -1,9 +1,18 @@
-"""What is TensorFlow's own among the training kinds: five roles, TF_CONFIG, and who decides that a job has succeeded."""
+"""What is TensorFlow's own among the training kinds: five roles, TF_CONFIG, and who decides that a
+job has succeeded.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
 
-from localkube.controllers.framework import Addresses, Replica, Tallies, Tally, TrainingJob, set_variables
+from localkube.controllers.framework import (
+    Addresses,
+    Replica,
+    Tallies,
+    Tally,
+    TrainingJob,
+    set_variables,
+)
 from localkube.metadata import Object
 from localkube.resources import TFJOBS
 from localkube.resources.resource import Resource
@@ -47,7 +56,9 @@ class TensorFlow:
         return tallies.get(_leader(job) or WORKER, Tally()).active > 0
 
     def has_succeeded(self, job: TrainingJob, tallies: Tallies) -> bool:
-        """The chief alone decides where there is one; else worker 0, or every worker when the job says so."""
+        """The chief alone decides where there is one; else worker 0, or every worker when the job
+        says so.
+        """
         leader = _leader(job)
         if leader:
             return tallies[leader].succeeded >= job.replicas[leader].count
@@ -58,7 +69,9 @@ class TensorFlow:
             return True
         return workers.first_succeeded and job.object["spec"].get("successPolicy") != ALL_WORKERS
 
-    def prepare(self, job: TrainingJob, type: str, index: int, addresses: Addresses, spec: Object) -> None:
+    def prepare(
+        self, job: TrainingJob, type: str, index: int, addresses: Addresses, spec: Object
+    ) -> None:
         """TF_CONFIG, in the training container alone; a job of one pod has nobody to be told of."""
         if job.total == 1:
             return
@@ -67,7 +80,9 @@ class TensorFlow:
             config: Object = {"cluster": _sparse_cluster(job, type, index, addresses), "task": task}
         else:
             config = {"cluster": _cluster(job, addresses), "task": task, "environment": "cloud"}
-        own = [container for container in spec["containers"] if container.get("name") == self.container]
+        own = [
+            container for container in spec["containers"] if container.get("name") == self.container
+        ]
         set_variables(own, {"TF_CONFIG": json.dumps(config, separators=(",", ":"))}, {})
 
 
@@ -90,12 +105,20 @@ def _text(addresses: Addresses, type: str, index: int) -> str:
 
 
 def _cluster(job: TrainingJob, addresses: Addresses) -> Object:
-    """Every role's addresses but the evaluator's, which TensorFlow does not count to the training cluster."""
-    return {type.lower(): _addresses_of(job, type, addresses) for type in job.replicas if type != EVALUATOR}
+    """Every role's addresses but the evaluator's, which TensorFlow does not count to the training
+    cluster.
+    """
+    return {
+        type.lower(): _addresses_of(job, type, addresses)
+        for type in job.replicas
+        if type != EVALUATOR
+    }
 
 
 def _sparse_cluster(job: TrainingJob, type: str, index: int, addresses: Addresses) -> Object:
-    """What a pod of a dynamic job knows: the parameter servers and itself, so that a worker that joins changes nobody else's."""
+    """What a pod of a dynamic job knows: the parameter servers and itself, so that a worker that
+    joins changes nobody else's.
+    """
     if type == SERVER:
         return {"ps": [_text(addresses, SERVER, index)], "worker": {}}
     servers = _addresses_of(job, SERVER, addresses) if SERVER in job.replicas else []

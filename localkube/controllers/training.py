@@ -1,4 +1,6 @@
-"""The controller of the kubeflow.org training kinds, one for each `Framework`: what all of them have in common."""
+"""The controller of the kubeflow.org training kinds, one for each `Framework`: what all of them
+have in common.
+"""
 
 from collections.abc import Iterator, Mapping
 
@@ -31,7 +33,11 @@ class Training:
         return operator_of(self._tools.framework)
 
     def triggers(self) -> Mapping[Resource, Trigger]:
-        return {self._tools.framework.resource: self._job_changed, PODS: self._child_changed, SERVICES: self._child_changed}
+        return {
+            self._tools.framework.resource: self._job_changed,
+            PODS: self._child_changed,
+            SERVICES: self._child_changed,
+        }
 
     def reconcile(self, key: Key) -> float | None:
         obj = self._tools.objects.find(self._tools.framework.resource, *key)

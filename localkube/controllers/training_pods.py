@@ -1,4 +1,6 @@
-"""The pods and headless services of training jobs as plain objects: what they are called and carry."""
+"""The pods and headless services of training jobs as plain objects: what they are called and
+carry.
+"""
 
 from collections.abc import Mapping
 
@@ -13,10 +15,11 @@ REPLICA_INDEX = "training.kubeflow.org/replica-index"
 JOB_ROLE = "training.kubeflow.org/job-role"
 
 RESTARTS = f"{DOMAIN}/restarts"
-"""Annotation of a replica's Service: how often its pods were restarted before the present one, and the uid of the last one counted.
+"""Annotation of a replica's Service: how often its pods were restarted before the present one, and
+the uid of the last one counted.
 
-It is there because a pod that the operator makes anew starts its own count at 0: without it a replica with restartPolicy ExitCode
-would restart for ever, whatever backoffLimit says.
+It is there because a pod that the operator makes anew starts its own count at 0: without it a
+replica with restartPolicy ExitCode would restart for ever, whatever backoffLimit says.
 """
 
 Place = tuple[str, int]
@@ -24,7 +27,9 @@ Place = tuple[str, int]
 
 
 def place_of(child: Object, job: TrainingJob) -> Place | None:
-    """The replica that a pod or service was made for, by its labels; of a type that the job no longer has, the type as labelled."""
+    """The replica that a pod or service was made for, by its labels; of a type that the job no
+    longer has, the type as labelled.
+    """
     labels = labels_of(child)
     type, index = labels.get(REPLICA_TYPE, ""), labels.get(REPLICA_INDEX, "")
     if not type or not index.isdecimal():
@@ -41,11 +46,19 @@ def selector_text(framework: Framework, job: TrainingJob, type: str) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels(framework, job, type).items()))
 
 
-def build_pod(framework: Framework, job: TrainingJob, replica: Replica, index: int, addresses: Addresses) -> Object:
-    """The pod of one replica. Of the template's metadata only labels and annotations count; the operator's labels win."""
+def build_pod(
+    framework: Framework, job: TrainingJob, replica: Replica, index: int, addresses: Addresses
+) -> Object:
+    """The pod of one replica. Of the template's metadata only labels and annotations count; the
+    operator's labels win.
+    """
     template = copied(replica.template)
     given, spec = template.get("metadata") or {}, template["spec"]
-    marked = (given.get("labels") or {}) | labels(framework, job, replica.type) | {REPLICA_INDEX: str(index)}
+    marked = (
+        (given.get("labels") or {})
+        | labels(framework, job, replica.type)
+        | {REPLICA_INDEX: str(index)}
+    )
     if framework.is_master(job, replica.type, index):
         marked[JOB_ROLE] = "master"
     metadata: Object = {"name": replica.pod_name(job.name, index), "labels": marked}
@@ -56,17 +69,27 @@ def build_pod(framework: Framework, job: TrainingJob, replica: Replica, index: i
     container = next(each for each in spec["containers"] if each.get("name") == framework.container)
     ports = container.setdefault("ports", [])
     if all(port.get("name") != framework.port_name for port in ports):
-        ports.append({"name": framework.port_name, "containerPort": framework.port, "protocol": "TCP"})
+        ports.append(
+            {"name": framework.port_name, "containerPort": framework.port, "protocol": "TCP"}
+        )
     framework.prepare(job, replica.type, index, addresses, spec)
     return {"metadata": metadata, "spec": spec}
 
 
-def build_service(framework: Framework, job: TrainingJob, replica: Replica, index: int, address: str) -> Object:
-    """The headless service of one replica. Here it does not give a name to its pod; it keeps the address that is the pod's."""
+def build_service(
+    framework: Framework, job: TrainingJob, replica: Replica, index: int, address: str
+) -> Object:
+    """The headless service of one replica. Here it does not give a name to its pod; it keeps the
+    address that is the pod's.
+    """
     marked = labels(framework, job, replica.type) | {REPLICA_INDEX: str(index)}
     port = {"name": framework.port_name, "port": framework.port}
     return {
-        "metadata": {"name": replica.pod_name(job.name, index), "labels": marked, "annotations": {ADDRESS: address}},
+        "metadata": {
+            "name": replica.pod_name(job.name, index),
+            "labels": marked,
+            "annotations": {ADDRESS: address},
+        },
         "spec": {"clusterIP": "None", "selector": dict(marked), "ports": [port]},
     }
 
@@ -78,7 +101,9 @@ def restarts_before(service: Object) -> int:
 
 
 def with_restart(service: Object, pod: Object, in_place: int) -> Mapping[str, str]:
-    """The annotations of a service after its pod is made anew, which counts once a pod, with the pod's restarts in place."""
+    """The annotations of a service after its pod is made anew, which counts once a pod, with the
+    pod's restarts in place.
+    """
     known = annotations_of(service)
     if known.get(RESTARTS, "").endswith(uid_of(pod)):
         return known

@@ -1,7 +1,8 @@
-"""One look at one training job: what its spec and the state of its pods ask for is done, and its status is written.
+"""One look at one training job: what its spec and the state of its pods ask for is done, and its
+status is written.
 
-Where the real operator (1.9) has an oddity that no user would want, this does what the documentation promises; each such place
-says so.
+Where the real operator (1.9) has an oddity that no user would want, this does what the
+documentation promises; each such place says so.
 """
 
 from datetime import timedelta
@@ -18,10 +19,14 @@ from localkube.lifecycle import DeleteOptions
 from localkube.metadata import Object, is_terminating, name_of, uid_of
 
 FIRST_RETRYABLE = 128
-"""Exit codes from here on say that a signal ended the process; restartPolicy ExitCode takes those below as the program's own word."""
+"""Exit codes from here on say that a signal ended the process; restartPolicy ExitCode takes those
+below as the program's own word.
+"""
 
 Fate = Literal["restart", "replace", "fatal", "final"]
-"""Of a failed pod: made anew and counted; made anew and not counted; the end of the job; a failed replica for good."""
+"""Of a failed pod: made anew and counted; made anew and not counted; the end of the job; a failed
+replica for good.
+"""
 
 
 class TrainingRun:
@@ -54,9 +59,13 @@ class TrainingRun:
         return self._expire() if status.is_finished else again
 
     def _refuse(self, text: str) -> None:
-        """A spec that makes no sense fails the job before it starts; a job that runs when its spec is edited into nonsense goes on."""
+        """A spec that makes no sense fails the job before it starts; a job that runs when its spec
+        is edited into nonsense goes on.
+        """
         if self._estate.pods():
-            self._tools.mirror.tell_once(self._job.object, uid_of(self._job.object), f"{self._kind}FailedValidation", text)
+            self._tools.mirror.tell_once(
+                self._job.object, uid_of(self._job.object), f"{self._kind}FailedValidation", text
+            )
         elif self._status.note("Failed", text, word="FailedValidation"):
             self._event("Warning", "FailedValidation", text)
 
@@ -71,11 +80,16 @@ class TrainingRun:
             self._event("Normal", "Suspended", text)
 
     def _drive(self) -> float | None:
-        """Bring the pods of a job that shall run to what its spec says, and draw the conclusions."""
+        """Bring the pods of a job that shall run to what its spec says, and draw the
+        conclusions.
+        """
         self._begin()
         left = self._deadline_left()
         if left is not None and left <= 0:
-            self._fail_by_limit(f"Job {self._job.name} has failed because it was active longer than specified deadline")
+            self._fail_by_limit(
+                f"Job {self._job.name} has failed because it was active longer than specified "
+                "deadline"
+            )
             return None
         self._estate.remove_surplus()
         complete = self._estate.ensure_services()
@@ -100,31 +114,44 @@ class TrainingRun:
             status.start()
 
     def _deadline_left(self) -> float | None:
-        """Seconds until activeDeadlineSeconds is over. The real operator notices that only when something else happens to the job."""
+        """Seconds until activeDeadlineSeconds is over. The real operator notices that only when
+        something else happens to the job.
+        """
         start = self._status.body.get("startTime")
         if self._job.deadline is None or start is None:
             return None
-        return (clock.parse(str(start)) + timedelta(seconds=self._job.deadline) - clock.now()).total_seconds()
+        return (
+            clock.parse(str(start)) + timedelta(seconds=self._job.deadline) - clock.now()
+        ).total_seconds()
 
     def _see_to_failures(self) -> bool:
         """Make failed pods anew, or end the job over them; true when one was made anew."""
         failed = [
             (place, pod)
             for place, pod in self._estate.pods().items()
-            if place[0] in self._job.replicas and phase_of(pod) == "Failed" and not is_terminating(pod)
+            if place[0] in self._job.replicas
+            and phase_of(pod) == "Failed"
+            and not is_terminating(pod)
         ]
-        fates = [(place, pod, self._fate(self._job.replicas[place[0]], pod)) for place, pod in failed]
+        fates = [
+            (place, pod, self._fate(self._job.replicas[place[0]], pod)) for place, pod in failed
+        ]
         for (type, _), pod, fate in fates:
             self._tell_exit(pod)
             if fate == "fatal":
-                text = f"job {self._job.name!r} is failing because {type!r} replica(s) failed.".replace("'", '"')
+                text = (
+                    f"job {self._job.name!r} is failing because {type!r} replica(s) failed."
+                ).replace("'", '"')
                 self._fail(text, "Warning")
                 return False
         for place, pod, fate in fates:
             if fate == "restart":
                 self._estate.count_restart(place, pod)
         if self._is_past_backoff():
-            self._fail_by_limit(f"Job {self._job.name} has failed because it has reached the specified backoff limit")
+            self._fail_by_limit(
+                f"Job {self._job.name} has failed because it has reached the specified backoff "
+                "limit"
+            )
             return False
         anew = [(place, pod) for place, pod, fate in fates if fate in ("restart", "replace")]
         for place, pod in anew:
@@ -138,7 +165,8 @@ class TrainingRun:
             return "final"
         if replica.restart == "ExitCode":
             code = exit_code_of(pod, self._tools.framework.container)
-            # A pod that failed without a word about its container, as an evicted one does, may be tried again.
+            # A pod that failed without a word about its container, as an evicted one does, may be
+            # tried again.
             return "restart" if code is None or code >= FIRST_RETRYABLE else "fatal"
         return "restart"
 
@@ -156,7 +184,8 @@ class TrainingRun:
         return restarts > 0 if limit == 0 else restarts >= limit
 
     def _fail_by_limit(self, text: str) -> None:
-        """The job is over although its pods are not: they end, so that none restarts for ever or keeps its GPUs.
+        """The job is over although its pods are not: they end, so that none restarts for ever or
+        keeps its GPUs.
 
         The real operator leaves them running under cleanPodPolicy None, its default.
         """
@@ -182,35 +211,54 @@ class TrainingRun:
         for type, tally in tallies.items():
             lost = tally.failed and tally.succeeded + tally.active < self._job.replicas[type].count
             if lost and not framework.forgives(self._job, type):
-                self._fail(f"{self._title} is failed because {tally.failed} {type} replica(s) failed.", "Normal")
+                self._fail(
+                    f"{self._title} is failed because {tally.failed} {type} replica(s) failed.",
+                    "Normal",
+                )
                 return
         if framework.is_running(self._job, tallies) and not restarted:
             status.note("Running", f"{self._title} is running.")
 
     def _count(self) -> dict[str, Tally]:
         tallies = self._estate.tallies()
-        self._status.count(tallies, {type: selector_text(self._tools.framework, self._job, type) for type in tallies})
+        self._status.count(
+            tallies,
+            {type: selector_text(self._tools.framework, self._job, type) for type in tallies},
+        )
         return tallies
 
     def _clean(self) -> None:
         """What cleanPodPolicy says of the pods of a finished job, each with its service."""
-        # The real operator forgets the completion time after a permanent exit code, and such a job then never expires.
+        # The real operator forgets the completion time after a permanent exit code, and such a job
+        # then never expires.
         self._status.complete()
         if self._job.clean == "All":
             self._estate.remove_everything()
         elif self._job.clean == "Running":
-            self._estate.remove(place for place, pod in self._estate.pods().items() if phase_of(pod) in ("Running", "Pending"))
+            self._estate.remove(
+                place
+                for place, pod in self._estate.pods().items()
+                if phase_of(pod) in ("Running", "Pending")
+            )
         if self._status.has("Succeeded"):
             self._status.fold_active()
         else:
-            self._status.keep_active({type: tally.active for type, tally in self._estate.tallies().items()})
+            self._status.keep_active(
+                {type: tally.active for type, tally in self._estate.tallies().items()}
+            )
 
     def _write(self) -> None:
         status, job = self._status, self._job
         if status.has_changed:
             status.body["lastReconcileTime"] = clock.stamp()
             resource = self._tools.framework.resource
-            self._tools.objects.modify(resource, job.namespace, job.name, lambda it: it.update(status=status.body), subresource="status")
+            self._tools.objects.modify(
+                resource,
+                job.namespace,
+                job.name,
+                lambda it: it.update(status=status.body),
+                subresource="status",
+            )
 
     def _expire(self) -> float | None:
         """Remove the job when its ttlSecondsAfterFinished is over; gives the seconds until then."""
@@ -221,7 +269,9 @@ class TrainingRun:
         left = (end + timedelta(seconds=job.ttl) - clock.now()).total_seconds()
         if left > 0:
             return left
-        self._tools.recorder.event(job.object, "Normal", self._tools.framework.removed_reason, f"Deleted job: {job.name}")
+        self._tools.recorder.event(
+            job.object, "Normal", self._tools.framework.removed_reason, f"Deleted job: {job.name}"
+        )
         options = DeleteOptions(policy="Background", uid=uid_of(job.object))
         self._tools.objects.delete(self._tools.framework.resource, job.namespace, job.name, options)
         return None

@@ -1,4 +1,6 @@
-"""The status of a training job: its conditions with their order and their effect on each other, times, and counts by replica type."""
+"""The status of a training job: its conditions with their order and their effect on each other,
+times, and counts by replica type.
+"""
 
 from collections.abc import Iterable, Mapping
 
@@ -31,13 +33,16 @@ class TrainingStatus:
     def is_finished(self) -> bool:
         return self.has("Failed") or self.has("Succeeded")
 
-    def note(self, type: str, message: str, *, status: bool = True, word: str = "", reason: str = "") -> bool:
+    def note(
+        self, type: str, message: str, *, status: bool = True, word: str = "", reason: str = ""
+    ) -> bool:
         """Set a condition as the real operator does. True when it is news.
 
-        The reason's word is the type unless `word` is given; `reason` is one that is not of this form.
+        The reason's word is the type unless `word` is given; `reason` is one that is not of this
+        form.
 
-        A changed condition moves to the end. Running and Restarting take each other's place; the end of a job turns Running to
-        False and keeps it. After Failed nothing is written any more.
+        A changed condition moves to the end. Running and Restarting take each other's place; the
+        end of a job turns Running to False and keeps it. After Failed nothing is written any more.
         """
         if self.has("Failed"):
             return False
@@ -46,7 +51,11 @@ class TrainingStatus:
         if old is not None and (old.get("status"), old.get("reason")) == (str(status), reason):
             return False
         now = clock.stamp()
-        moved = old["lastTransitionTime"] if old is not None and old.get("status") == str(status) else now
+        moved = (
+            old["lastTransitionTime"]
+            if old is not None and old.get("status") == str(status)
+            else now
+        )
         new = {
             "type": type,
             "status": str(status),
@@ -70,7 +79,9 @@ class TrainingStatus:
 
     def count(self, tallies: Tallies, selectors: Mapping[str, str]) -> None:
         """Put the counts by replica type; zeros are left out, as Go's omitempty does."""
-        self.body["replicaStatuses"] = {type: _counts(tally) | {"selector": selectors[type]} for type, tally in tallies.items()}
+        self.body["replicaStatuses"] = {
+            type: _counts(tally) | {"selector": selectors[type]} for type, tally in tallies.items()
+        }
 
     def fold_active(self) -> None:
         """Of a job that succeeded, what still was active counts as succeeded."""
@@ -80,7 +91,9 @@ class TrainingStatus:
                 counts["succeeded"] = counts.get("succeeded", 0) + active
 
     def keep_active(self, active: Mapping[str, int]) -> None:
-        """Bring the counts of active pods up to date, by type, and leave the others as they were."""
+        """Bring the counts of active pods up to date, by type, and leave the others as they
+        were.
+        """
         for type, counts in (self.body.get("replicaStatuses") or {}).items():
             counts.pop("active", None)
             if active.get(type):

@@ -1,7 +1,9 @@
-"""What is XGBoost's own among the training kinds: the variables that its tracker and workers, or LightGBM's, are started from.
+"""What is XGBoost's own among the training kinds: the variables that its tracker and workers, or
+LightGBM's, are started from.
 
-WORKER_PORT is one number on a real cluster, where every pod has an address of its own. Here all have the same address, so each worker
-gets its own port in it, and the master that of worker 0: a program that listens there works, one that dials the others does not.
+WORKER_PORT is one number on a real cluster, where every pod has an address of its own. Here all
+have the same address, so each worker gets its own port in it, and the master that of worker 0: a
+program that listens there works, one that dials the others does not.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +36,9 @@ class XGBoost:
         return type == MASTER
 
     def makes_anew(self, replica: Replica) -> bool:
-        """Any other pod that ends Failed fails the job, although OnFailure restarts its container in place before."""
+        """Any other pod that ends Failed fails the job, although OnFailure restarts its container
+        in place before.
+        """
         return replica.restart == "ExitCode"
 
     def forgives(self, job: TrainingJob, type: str) -> bool:
@@ -46,7 +50,9 @@ class XGBoost:
     def has_succeeded(self, job: TrainingJob, tallies: Tallies) -> bool:
         return tallies[MASTER].succeeded >= job.replicas[MASTER].count
 
-    def prepare(self, job: TrainingJob, type: str, index: int, addresses: Addresses, spec: Object) -> None:
+    def prepare(
+        self, job: TrainingJob, type: str, index: int, addresses: Addresses, spec: Object
+    ) -> None:
         master = addresses(MASTER, 0)
         masters = job.replicas[MASTER].count
         variables = {

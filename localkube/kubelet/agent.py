@@ -1,4 +1,6 @@
-"""The kubelet: gives every pod that is bound to this node a life, tells that the node is well, and answers for logs and usage."""
+"""The kubelet: gives every pod that is bound to this node a life, tells that the node is well, and
+answers for logs and usage.
+"""
 
 import asyncio
 import logging
@@ -56,18 +58,29 @@ class Kubelet:
         self._site: Site | None = None
 
     async def start(self) -> None:
-        """Register the node, end what belongs to no pod, go on with every pod of this node, running or not."""
+        """Register the node, end what belongs to no pod, go on with every pod of this node, running
+        or not.
+        """
         devices = await asyncio.to_thread(gpus.detect, self._options.gpus)
         self._node = Node(self._objects, self._options, devices)
         self._rebooted = self._node.register()
         virtual = any(gpu.virtual for gpu in devices)
-        self._site = Site(self._objects, self._recorder, self._options, self._node.allocatable, virtual, lambda: self._node.pressure)
+        self._site = Site(
+            self._objects,
+            self._recorder,
+            self._options,
+            self._node.allocatable,
+            virtual,
+            lambda: self._node.pressure,
+        )
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         known = {record.uid for record in self._objects.store.list(PODS.key)}
         await asyncio.to_thread(runs.sweep, self._root, known)
         claims = {record.uid for record in self._objects.store.list(PERSISTENTVOLUMECLAIMS.key)}
         await asyncio.to_thread(_remove_others, self._claims, claims)
-        self._unsubscribe_claims = self._objects.subscribe(PERSISTENTVOLUMECLAIMS, self._claim_changed)
+        self._unsubscribe_claims = self._objects.subscribe(
+            PERSISTENTVOLUMECLAIMS, self._claim_changed
+        )
         self._unsubscribe = self._objects.subscribe(PODS, self._changed)
         for record in self._objects.store.list(PODS.key):
             self._consider(record)
@@ -78,7 +91,8 @@ class Kubelet:
         self._repeat("retention", RETENTION_SECONDS, self._forget)
 
     async def stop(self, keep_pods: bool) -> None:
-        """End every pod as a node that shuts down does, within `SHUTDOWN_GRACE`; with `keep_pods` leave them to the next start.
+        """End every pod as a node that shuts down does, within `SHUTDOWN_GRACE`; with `keep_pods`
+        leave them to the next start.
 
         Does nothing when it was not started, or was stopped already.
         """
@@ -122,7 +136,9 @@ class Kubelet:
         if (phase in FINISHED or annotations_of(pod).get(HOLD) == "true") and not leaves:
             return
         assert self._site is not None
-        life = PodLife(self._site, record.namespace, record.name, record.uid, rebooted=self._rebooted)
+        life = PodLife(
+            self._site, record.namespace, record.name, record.uid, rebooted=self._rebooted
+        )
         task = asyncio.create_task(life.run(), name=f"pod {record.namespace}/{record.name}")
         self._members[record.uid] = _Member(life, task)
         task.add_done_callback(lambda _: self._members.pop(record.uid, None))
@@ -152,7 +168,12 @@ class Kubelet:
                 try:
                     await step()
                 except Exception as error:
-                    log.error("the kubelet's %s failed: %s", name, error, exc_info=not isinstance(error, ApiError))
+                    log.error(
+                        "the kubelet's %s failed: %s",
+                        name,
+                        error,
+                        exc_info=not isinstance(error, ApiError),
+                    )
                 await asyncio.sleep(seconds)
 
         self._keep(asyncio.create_task(loop(), name=name))
@@ -161,11 +182,19 @@ class Kubelet:
         self._node.renew()
 
     async def _measure(self) -> None:
-        running = {(uid, name): pid for uid, member in self._members.items() for name, pid in member.life.supervisors.items()}
+        running = {
+            (uid, name): pid
+            for uid, member in self._members.items()
+            for name, pid in member.life.supervisors.items()
+        }
         await asyncio.to_thread(self._stats.measure, running)
 
     async def _forget(self) -> None:
-        finished = [record.uid for record in self._objects.store.list(PODS.key) if record.fields.get("status.phase") in FINISHED]
+        finished = [
+            record.uid
+            for record in self._objects.store.list(PODS.key)
+            if record.fields.get("status.phase") in FINISHED
+        ]
         idle = [uid for uid in finished if uid not in self._members]
         for directory in await asyncio.to_thread(retention.overdue, self._root, idle):
             log.info("the logs of a finished pod are removed: %s", directory.name)
@@ -174,13 +203,21 @@ class Kubelet:
     # machine.Machine
 
     def read_log(self, pod: Object, container: str, options: LogOptions) -> AsyncIterator[bytes]:
-        """See `machine.Machine`: the newest run's log, or with `previous` that of the run before it."""
+        """See `machine.Machine`: the newest run's log, or with `previous` that of the run before
+        it.
+        """
         known = attempts.history(self._root / uid_of(pod), container, None)
-        begun = [attempt.directory for attempt in known if isinstance(attempt.state, runs.Running | runs.Exited)]
+        begun = [
+            attempt.directory
+            for attempt in known
+            if isinstance(attempt.state, runs.Running | runs.Exited)
+        ]
         if not begun or (options.previous and len(begun) < 2):
             raise errors.bad_request(_no_log(pod, container, options))
         directory = begun[-2 if options.previous else -1]
-        return logfiles.read(directory, options, lambda: not isinstance(runs.state(directory), runs.Exited | str))
+        return logfiles.read(
+            directory, options, lambda: not isinstance(runs.state(directory), runs.Exited | str)
+        )
 
     def pod_usage(self) -> Mapping[str, Mapping[str, Usage]]:
         return self._stats.pods()
@@ -200,9 +237,13 @@ def _no_log(pod: Object, container: str, options: LogOptions) -> str:
     """Why there is no log, in the words of a real kubelet where it would say so too."""
     if options.previous:
         return f'previous terminated container "{container}" in pod "{name_of(pod)}" not found'
-    state: Object = next((entry["state"] for entry in _statuses(pod) if entry["name"] == container), {})
+    state: Object = next(
+        (entry["state"] for entry in _statuses(pod) if entry["name"] == container), {}
+    )
     if "terminated" in state or "running" in state:
-        return f'the log of container "{container}" in pod "{name_of(pod)}" was removed to make room'
+        return (
+            f'the log of container "{container}" in pod "{name_of(pod)}" was removed to make room'
+        )
     reason = state.get("waiting", {}).get("reason") or "ContainerCreating"
     return f'container "{container}" in pod "{name_of(pod)}" is waiting to start: {reason}'
 

@@ -1,4 +1,6 @@
-"""The starts of a container as the disk has them, and when it may start again. The directories are the truth after any crash."""
+"""The starts of a container as the disk has them, and when it may start again. The directories are
+the truth after any crash.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +14,9 @@ from localkube.metadata import Object
 FIRST_DELAY = 10
 LONGEST_DELAY = 300
 FORGIVEN_AFTER = timedelta(minutes=10)
-"""A container that ran this long starts its next series of delays anew, and the first restart of a series is at once."""
+"""A container that ran this long starts its next series of delays anew, and the first restart of a
+series is at once.
+"""
 
 KEPT = 2
 """The newest run and the one before it, whose log `previous` shows."""
@@ -27,7 +31,9 @@ LOST_MESSAGE = "The container could not be located when the pod was terminated"
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One start of a container; `delay` is how long the next one waits if this one ends soon, 0 before the first restart."""
+    """One start of a container; `delay` is how long the next one waits if this one ends soon, 0
+    before the first restart.
+    """
 
     number: int
     directory: Path
@@ -43,19 +49,38 @@ class Attempt:
 def history(pod_directory: Path, container: str, stored: Object | None) -> Sequence[Attempt]:
     """What the disk knows of a container's starts, oldest first.
 
-    `stored` is its entry in the pod's status. When that tells of a run and the disk has none, the run is lost: it ended somehow.
+    `stored` is its entry in the pod's status. When that tells of a run and the disk has none, the
+    run is lost: it ended somehow.
     """
     place = pod_directory / container
-    numbers = sorted(int(path.name) for path in place.iterdir() if path.name.isdigit()) if place.is_dir() else []
+    numbers = (
+        sorted(int(path.name) for path in place.iterdir() if path.name.isdigit())
+        if place.is_dir()
+        else []
+    )
     if not numbers and stored is not None and stored.get("containerID"):
         number = int(stored.get("restartCount") or 0)
         seen = _last_seen(stored)
-        return [Attempt(number, place / str(number), runs.Exited(137, None, LOST, LOST_MESSAGE, seen, seen))]
-    return [Attempt(number, place / str(number), runs.state(place / str(number)), _read_delay(place / str(number))) for number in numbers]
+        return [
+            Attempt(
+                number, place / str(number), runs.Exited(137, None, LOST, LOST_MESSAGE, seen, seen)
+            )
+        ]
+    return [
+        Attempt(
+            number,
+            place / str(number),
+            runs.state(place / str(number)),
+            _read_delay(place / str(number)),
+        )
+        for number in numbers
+    ]
 
 
 def following(pod_directory: Path, container: str, last: Attempt | None) -> Attempt:
-    """The start that comes after `last`, or `last` itself while that has no process. Nothing is written yet."""
+    """The start that comes after `last`, or `last` itself while that has no process. Nothing is
+    written yet.
+    """
     if last is not None and not isinstance(last.state, runs.Running | runs.Exited):
         return last
     number = 0 if last is None else last.number + 1
@@ -78,7 +103,9 @@ def superseded(pod_directory: Path, container: str) -> Sequence[Path]:
 
 
 def restart_at(last: Attempt, policy: str) -> datetime | None:
-    """When an ended run is to be followed by another, by the restart policy; None: never. A moment in the past: at once."""
+    """When an ended run is to be followed by another, by the restart policy; None: never. A moment
+    in the past: at once.
+    """
     ended = last.state
     assert isinstance(ended, runs.Exited)
     if policy == "Never" or (policy == "OnFailure" and ended.exit_code == 0):
@@ -87,7 +114,9 @@ def restart_at(last: Attempt, policy: str) -> datetime | None:
 
 
 def next_delay(last: Attempt) -> int:
-    """The delay in force after the restart that follows `last`: 10 s, doubling to 5 min (kubelet `backOff`)."""
+    """The delay in force after the restart that follows `last`: 10 s, doubling to 5 min (kubelet
+    `backOff`).
+    """
     if last.delay == 0 or (isinstance(last.state, runs.Exited) and _is_forgiven(last.state)):
         return FIRST_DELAY
     return min(LONGEST_DELAY, 2 * last.delay)
@@ -100,7 +129,10 @@ def _is_forgiven(ended: runs.Exited) -> bool:
 def _last_seen(stored: Object) -> datetime:
     """When a run of which only the status tells was last known to be."""
     state = stored.get("state") or {}
-    times = [state.get("running", {}).get("startedAt"), state.get("terminated", {}).get("finishedAt")]
+    times = [
+        state.get("running", {}).get("startedAt"),
+        state.get("terminated", {}).get("finishedAt"),
+    ]
     return next((clock.parse(time) for time in times if time), datetime.fromtimestamp(0, UTC))
 
 

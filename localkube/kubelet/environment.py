@@ -1,6 +1,8 @@
-"""The environment, command and arguments of a container, from its spec and the objects it refers to. Reads nothing of this process.
+"""The environment, command and arguments of a container, from its spec and the objects it refers
+to. Reads nothing of this process.
 
-Nothing of the server's own environment reaches a pod: what a container gets is `base`, then envFrom, then env, then its devices.
+Nothing of the server's own environment reaches a pod: what a container gets is `base`, then
+envFrom, then env, then its devices.
 """
 
 import base64
@@ -23,19 +25,25 @@ SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/s
 MAX_VARIABLES = 4096
 MAX_STRING = 128 * 1024
 MAX_TOTAL = 1 << 20
-"""Linux refuses a longer single string (MAX_ARG_STRLEN), and commands fail near 2 MiB in all; refused here with a text instead."""
+"""Linux refuses a longer single string (MAX_ARG_STRLEN), and commands fail near 2 MiB in all;
+refused here with a text instead.
+"""
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
 
 class ConfigError(Exception):
-    """The container cannot be made from its spec: waiting reason CreateContainerConfigError, with this text."""
+    """The container cannot be made from its spec: waiting reason CreateContainerConfigError, with
+    this text.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """How to read the secrets, config maps and claims of a pod's namespace by name, and what the node has."""
+    """How to read the secrets, config maps and claims of a pod's namespace by name, and what the
+    node has.
+    """
 
     secret: Callable[[str], Object | None]
     config_map: Callable[[str], Object | None]
@@ -47,9 +55,11 @@ class Sources:
 
 
 def base(pod: Object, home: Path, scratch: Path, python: Path) -> dict[str, str]:
-    """What every container starts from; `python` is the directory of the interpreter, so that `python` means the same one here.
+    """What every container starts from; `python` is the directory of the interpreter, so that
+    `python` means the same one here.
 
-    The collective libraries are pointed at the loopback interface, the only network the pods of this machine have.
+    The collective libraries are pointed at the loopback interface, the only network the pods of
+    this machine have.
     """
     return {
         "PATH": ":".join((str(python), *SYSTEM_PATH)),
@@ -63,10 +73,14 @@ def base(pod: Object, home: Path, scratch: Path, python: Path) -> dict[str, str]
     }
 
 
-def variables(pod: Object, container: Object, sources: Sources, start: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment, `start` first; later wins, and a value may refer to earlier ones as `$(NAME)`.
+def variables(
+    pod: Object, container: Object, sources: Sources, start: Mapping[str, str]
+) -> dict[str, str]:
+    """The whole environment, `start` first; later wins, and a value may refer to earlier ones as
+    `$(NAME)`.
 
-    Raises ConfigError for a missing secret, config map or key that is not optional, an unknown field, or too much of it.
+    Raises ConfigError for a missing secret, config map or key that is not optional, an unknown
+    field, or too much of it.
     """
     env = dict(start)
     for source in container.get("envFrom") or ():
@@ -81,7 +95,9 @@ def variables(pod: Object, container: Object, sources: Sources, start: Mapping[s
 
 
 def check_size(env: Mapping[str, str], argv: Sequence[str]) -> None:
-    """Raises ConfigError for what the kernel would refuse to start, or what no process could be given (a NUL)."""
+    """Raises ConfigError for what the kernel would refuse to start, or what no process could be
+    given (a NUL).
+    """
     strings = [*argv, *(f"{name}={value}" for name, value in env.items())]
     if len(env) > MAX_VARIABLES:
         raise ConfigError(f"too many environment variables: {len(env)}, at most {MAX_VARIABLES}")
@@ -112,11 +128,15 @@ def _from_source(source: Object, namespace: str, sources: Sources) -> dict[str, 
         data = config_map_data(sources, ref["name"], optional=bool(ref.get("optional")))
     else:
         return {}
-    pairs = {prefix + key: _text(value, f"{namespace}/{ref['name']}", key) for key, value in data.items()}
+    pairs = {
+        prefix + key: _text(value, f"{namespace}/{ref['name']}", key) for key, value in data.items()
+    }
     return {name: value for name, value in pairs.items() if name and "=" not in name}
 
 
-def _value(item: Object, pod: Object, container: Object, sources: Sources, env: Mapping[str, str]) -> str | None:
+def _value(
+    item: Object, pod: Object, container: Object, sources: Sources, env: Mapping[str, str]
+) -> str | None:
     """The value of one env entry; None when an optional reference leads nowhere."""
     source = item.get("valueFrom")
     if not source:
@@ -129,10 +149,14 @@ def _value(item: Object, pod: Object, container: Object, sources: Sources, env: 
         return _key(ref, "Secret", secret_data, pod, sources)
     if ref := source.get("configMapKeyRef"):
         return _key(ref, "ConfigMap", config_map_data, pod, sources)
-    raise ConfigError(f"environment variable {item['name']}: valueFrom {', '.join(source)} is not on localkube")
+    raise ConfigError(
+        f"environment variable {item['name']}: valueFrom {', '.join(source)} is not on localkube"
+    )
 
 
-def _key(ref: Object, kind: str, read: Callable[..., Mapping[str, bytes]], pod: Object, sources: Sources) -> str | None:
+def _key(
+    ref: Object, kind: str, read: Callable[..., Mapping[str, bytes]], pod: Object, sources: Sources
+) -> str | None:
     optional = bool(ref.get("optional"))
     data = read(sources, ref["name"], optional=optional)
     if ref["key"] in data:
@@ -146,7 +170,9 @@ def _text(value: bytes, name: str, key: str) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError as error:
-        raise ConfigError(f"key {key} of {name} is not text, so it cannot be an environment variable") from error
+        raise ConfigError(
+            f"key {key} of {name} is not text, so it cannot be an environment variable"
+        ) from error
 
 
 def secret_data(sources: Sources, name: str, *, optional: bool = False) -> Mapping[str, bytes]:
@@ -158,12 +184,16 @@ def secret_data(sources: Sources, name: str, *, optional: bool = False) -> Mappi
 
 
 def config_map_data(sources: Sources, name: str, *, optional: bool = False) -> Mapping[str, bytes]:
-    """The values of a config map, binary ones too. Raises ConfigError when it is missing and not optional."""
+    """The values of a config map, binary ones too. Raises ConfigError when it is missing and not
+    optional.
+    """
     config = sources.config_map(name)
     if config is None:
         return _missing("configmap", name, optional)
     text = {key: value.encode() for key, value in (config.get("data") or {}).items()}
-    return text | {key: base64.b64decode(value) for key, value in (config.get("binaryData") or {}).items()}
+    return text | {
+        key: base64.b64decode(value) for key, value in (config.get("binaryData") or {}).items()
+    }
 
 
 def _missing(kind: str, name: str, optional: bool) -> Mapping[str, bytes]:
@@ -173,9 +203,13 @@ def _missing(kind: str, name: str, optional: bool) -> Mapping[str, bytes]:
 
 
 def field(pod: Object, path: str) -> str:
-    """A pod's field by its path (the downward API). Raises ConfigError for a path that it does not offer."""
+    """A pod's field by its path (the downward API). Raises ConfigError for a path that it does not
+    offer.
+    """
     if match := _SUBSCRIPT.fullmatch(path):
-        return (labels_of(pod) if match.group(1) == "labels" else annotations_of(pod)).get(match.group(2), "")
+        return (labels_of(pod) if match.group(1) == "labels" else annotations_of(pod)).get(
+            match.group(2), ""
+        )
     spec = pod["spec"]
     known: dict[str, Callable[[], str]] = {
         "metadata.name": lambda: name_of(pod),
@@ -186,25 +220,39 @@ def field(pod: Object, path: str) -> str:
         "spec.nodeName": lambda: str(spec.get("nodeName") or ""),
         "spec.serviceAccountName": lambda: str(spec.get("serviceAccountName") or "default"),
     }
-    known |= dict.fromkeys(("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"), lambda: POD_IP)
+    known |= dict.fromkeys(
+        ("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"), lambda: POD_IP
+    )
     if path not in known:
         raise ConfigError(f"unsupported fieldPath: {path}")
     return known[path]()
 
 
 def _pairs(values: Mapping[str, str]) -> str:
-    quoted = ((key, value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")) for key, value in sorted(values.items()))
+    quoted = (
+        (key, value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"))
+        for key, value in sorted(values.items())
+    )
     return "\n".join(f'{key}="{value}"' for key, value in quoted)
 
 
-def resource_field(pod: Object, container: Object, ref: Object, allocatable: Mapping[str, str]) -> str:
-    """A request or limit of a container, rounded up in units of the divisor; a limit that is not set is what the node has."""
+def resource_field(
+    pod: Object, container: Object, ref: Object, allocatable: Mapping[str, str]
+) -> str:
+    """A request or limit of a container, rounded up in units of the divisor; a limit that is not
+    set is what the node has.
+    """
     kind, _, name = ref["resource"].partition(".")
     named = ref.get("containerName") or container["name"]
     owner = next((c for c in _all_containers(pod) if c["name"] == named), container)
     resources = owner.get("resources") or {}
     amount = (resources.get(kind) or {}).get(name)
-    if kind not in ("limits", "requests") or name.split("-")[0] not in ("cpu", "memory", "ephemeral", "hugepages"):
+    if kind not in ("limits", "requests") or name.split("-")[0] not in (
+        "cpu",
+        "memory",
+        "ephemeral",
+        "hugepages",
+    ):
         raise ConfigError(f"unsupported container resource: {ref['resource']}")
     if amount is None:
         amount = allocatable.get(name, "0") if kind == "limits" else "0"
@@ -213,10 +261,12 @@ def resource_field(pod: Object, container: Object, ref: Object, allocatable: Map
 
 
 def devices(pod: Object, container: Object, *, virtual: bool) -> dict[str, str]:
-    """Which GPUs a container sees: those the scheduler gave the pod, dealt out in order to the containers that ask for whole ones.
+    """Which GPUs a container sees: those the scheduler gave the pod, dealt out in order to the
+    containers that ask for whole ones.
 
-    When none asks for whole devices (a fraction, by annotation) all containers share the pod's. A pod without devices sees none,
-    so that nobody computes on a GPU that is somebody else's; nor does one with virtual devices, which no program could open.
+    When none asks for whole devices (a fraction, by annotation) all containers share the pod's. A
+    pod without devices sees none, so that nobody computes on a GPU that is somebody else's; nor
+    does one with virtual devices, which no program could open.
     """
     if virtual:
         return {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}

@@ -1,4 +1,6 @@
-"""What an image name means on a machine that pulls no images: a bundled example, or nothing when the container brings its command."""
+"""What an image name means on a machine that pulls no images: a bundled example, or nothing when
+the container brings its command.
+"""
 
 import functools
 import re
@@ -16,7 +18,9 @@ TABLE = PACKAGE / "images.toml"
 
 _PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?/)?"
-_REFERENCE = re.compile(rf"({_HOST}{_PART}(?:/{_PART})*)(?::[\w][\w.-]{{0,127}})?(?:@[A-Za-z][A-Za-z0-9]*:[0-9a-fA-F]{{32,}})?")
+_REFERENCE = re.compile(
+    rf"({_HOST}{_PART}(?:/{_PART})*)(?::[\w][\w.-]{{0,127}})?(?:@[A-Za-z][A-Za-z0-9]*:[0-9a-fA-F]{{32,}})?"
+)
 """The grammar of image references (distribution/reference)."""
 
 
@@ -26,9 +30,11 @@ OWN = {MPI_WORKER: "localkube/programs/mpi_worker.py"}
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a container runs: `command` as its entry point with `args` after it, before any expansion.
+    """What a container runs: `command` as its entry point with `args` after it, before any
+    expansion.
 
-    `files` maps paths of the real image to files of this machine; `note` is the text of the event Pulled.
+    `files` maps paths of the real image to files of this machine; `note` is the text of the event
+    Pulled.
     """
 
     command: Sequence[str]
@@ -48,7 +54,9 @@ class Bundled:
 
 
 class ImageError(Exception):
-    """The container cannot start as it is; `reason` is its waiting reason, the text says why and what to do."""
+    """The container cannot start as it is; `reason` is its waiting reason, the text says why and
+    what to do.
+    """
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -56,9 +64,11 @@ class ImageError(Exception):
 
 
 def resolve(image: str, command: Sequence[str], args: Sequence[str]) -> Program:
-    """The program of a container; its own command wins over that of a bundled image, as with a real entry point.
+    """The program of a container; its own command wins over that of a bundled image, as with a real
+    entry point.
 
-    Raises ImageError: InvalidImageName for what is no image reference, ErrImagePull for an unknown image without a command.
+    Raises ImageError: InvalidImageName for what is no image reference, ErrImagePull for an unknown
+    image without a command.
     """
     bundled = catalog().get(short_name(image))
     files = bundled.files if bundled else {}
@@ -68,10 +78,16 @@ def resolve(image: str, command: Sequence[str], args: Sequence[str]) -> Program:
         note = f'Container image "{image}" is not pulled: localkube runs its own {run}'
         return Program([sys.executable, "-I", str(ROOT / run)], args, image_id, note, files)
     if command:
-        note = f'Container image "{image}" is not pulled: localkube runs the container\'s command on this machine'
+        note = (
+            f'Container image "{image}" is not pulled: localkube runs the container\'s command on '
+            "this machine"
+        )
         return Program(command, args, image_id, note, files)
     if bundled:
-        note = f'Container image "{image}" already present on machine: it stands for the bundled {bundled.run}'
+        note = (
+            f'Container image "{image}" already present on machine: it stands for the bundled '
+            f"{bundled.run}"
+        )
         return Program([sys.executable, str(ROOT / bundled.run)], args, image_id, note, files)
     raise ImageError(
         "ErrImagePull",
@@ -81,11 +97,15 @@ def resolve(image: str, command: Sequence[str], args: Sequence[str]) -> Program:
 
 
 def short_name(image: str) -> str:
-    """An image's name without leading slash, registry, `library/`, tag and digest. Raises ImageError InvalidImageName."""
+    """An image's name without leading slash, registry, `library/`, tag and digest. Raises
+    ImageError InvalidImageName.
+    """
     match = _REFERENCE.fullmatch(image.removeprefix("/")) if len(image) <= 512 else None
     if match is None:
         shown = image[:128]
-        raise ImageError("InvalidImageName", f'couldn\'t parse image name "{shown}": invalid reference format')
+        raise ImageError(
+            "InvalidImageName", f'couldn\'t parse image name "{shown}": invalid reference format'
+        )
     name = match.group(1)
     first, slash, rest = name.partition("/")
     if slash and ("." in first or ":" in first or first == "localhost" or first != first.lower()):
@@ -97,7 +117,10 @@ def short_name(image: str) -> str:
 def catalog() -> Mapping[str, Bundled]:
     """The bundled images by name, read once."""
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))["images"]
-    return {name: Bundled(name, entry["run"], _files(entry.get("files", {}))) for name, entry in table.items()}
+    return {
+        name: Bundled(name, entry["run"], _files(entry.get("files", {})))
+        for name, entry in table.items()
+    }
 
 
 def _files(entry: Mapping[str, str]) -> Mapping[str, Path]:

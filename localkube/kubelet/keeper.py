@@ -1,7 +1,9 @@
-"""What a supervisor does: it keeps one container run from start to end, alone, whatever becomes of the server.
+"""What a supervisor does: it keeps one container run from start to end, alone, whatever becomes of
+the server.
 
-It starts the command, writes its log, stops it when asked, watches its memory, and records how it ended; server and supervisor
-know each other through the files of `records` only. Standard library only, and little of it: it must start fast and stay small.
+It starts the command, writes its log, stops it when asked, watches its memory, and records how it
+ended; server and supervisor know each other through the files of `records` only. Standard library
+only, and little of it: it must start fast and stay small.
 """
 
 from __future__ import annotations
@@ -19,25 +21,37 @@ from localkube.kubelet.logwriter import LogWriter
 READ_BYTES = 256 * 1024
 PIPE_BYTES = 64 * 1024
 GROWN_PIPE_BYTES = 1024 * 1024
-"""Only a container that once filled its pipe gets a large one: a user's pipes may hold 64 MiB together before new ones become tiny."""
+"""Only a container that once filled its pipe gets a large one: a user's pipes may hold 64 MiB
+together before new ones become tiny.
+"""
 
 GATHER_BELOW = 4096
 GATHER_SECONDS = 0.005
-"""After a read of so few bytes the next waits so long: a container that writes line by line must not cost a core here."""
+"""After a read of so few bytes the next waits so long: a container that writes line by line must
+not cost a core here.
+"""
 
 MEASURE_SECONDS = 0.2
 UNLIMITED_MEASURE_SECONDS = 2.0
 PSS_SHARE = 20
-"""The exact measure of memory is slow and stops the measured process: it may take one part in so many of the time."""
+"""The exact measure of memory is slow and stops the measured process: it may take one part in so
+many of the time.
+"""
 
 DRAIN_SECONDS = 1.0
-"""How long output is waited for once every process is dead: somebody outside the container may hold its pipe open."""
+"""How long output is waited for once every process is dead: somebody outside the container may hold
+its pipe open.
+"""
 
 REFUSALS = 50
-"""After so many rounds in which every process left refused SIGKILL (it belongs to another user), the run is over without them."""
+"""After so many rounds in which every process left refused SIGKILL (it belongs to another user),
+the run is over without them.
+"""
 
 TERM_GRACE_SECONDS = 30.0
-"""The time to end when it is the supervisor itself that gets SIGTERM, as when the machine shuts down: Kubernetes' default."""
+"""The time to end when it is the supervisor itself that gets SIGTERM, as when the machine shuts
+down: Kubernetes' default.
+"""
 
 WAKE_SIGNAL = signal.SIGUSR1
 """Tells a supervisor that there is a stop to read."""
@@ -69,7 +83,9 @@ class Keeper:
         self._poll.register(self._signals, select.POLLIN)
 
     def run(self) -> None:
-        """Start the command and stay until it and everything it started has ended and its end is recorded."""
+        """Start the command and stay until it and everything it started has ended and its end is
+        recorded.
+        """
         try:
             if not self._follow_master() or records.read(self._directory, records.STOP):
                 self._record(KILLED, signal.SIGKILL, "Error", "stopped before it was started")
@@ -80,10 +96,17 @@ class Keeper:
             if not self._over:
                 # Reached by a defect here only; its traceback goes to the errors file.
                 self._kill_tree()
-                self._record(KILLED, signal.SIGKILL, "ContainerStatusUnknown", f"the supervisor failed: see {records.ERRORS}")
+                self._record(
+                    KILLED,
+                    signal.SIGKILL,
+                    "ContainerStatusUnknown",
+                    f"the supervisor failed: see {records.ERRORS}",
+                )
 
     def _follow_master(self) -> bool:
-        """Watch the process that this run must not outlive, if there is one; False when it is gone already."""
+        """Watch the process that this run must not outlive, if there is one; False when it is gone
+        already.
+        """
         if self._spec["die_with"] is None:
             return True
         pid, ticks = self._spec["die_with"]
@@ -111,7 +134,11 @@ class Keeper:
         return True
 
     def _announce(self) -> None:
-        record = {"pid": self._pid, "ticks": proctree.start_ticks(self._pid), "started_at": self._started_at}
+        record = {
+            "pid": self._pid,
+            "ticks": proctree.start_ticks(self._pid),
+            "started_at": self._started_at,
+        }
         try:
             records.write(self._directory, records.RUNNING, record)
         except OSError:
@@ -119,7 +146,9 @@ class Keeper:
         self._announced = True
 
     def _watch(self) -> tuple[str, str]:
-        """Serve the run until something ends it; the reason and message when that was not the command itself or a stop."""
+        """Serve the run until something ends it; the reason and message when that was not the
+        command itself or a stop.
+        """
         every = UNLIMITED_MEASURE_SECONDS if self._memory_limit is None else MEASURE_SECONDS
         measure_at = time.monotonic() + every
         self._obey_stop()
@@ -138,7 +167,13 @@ class Keeper:
                 if not self._announced:
                     self._announce()
                 if excess := self._excess():
-                    return "OOMKilled", f"the processes used {excess} bytes of memory, the limit is {self._memory_limit}"
+                    return (
+                        "OOMKilled",
+                        (
+                            f"the processes used {excess} bytes of memory, the limit is "
+                            f"{self._memory_limit}"
+                        ),
+                    )
                 measure_at = time.monotonic() + every
 
     def _copy(self) -> None:
@@ -173,14 +208,18 @@ class Keeper:
             self._end_by(request["until"])
 
     def _end_by(self, until: float) -> None:
-        """Ask the first process to end, once, and kill the tree at `until`; a later call can only make that earlier."""
+        """Ask the first process to end, once, and kill the tree at `until`; a later call can only
+        make that earlier.
+        """
         self._kill_at = min(self._kill_at, until)
         if not self._told_to_end and until > time.monotonic():
             self._told_to_end = True
             os.kill(self._pid, signal.SIGTERM)
 
     def _has_ended(self) -> bool:
-        """Reap orphans that came to us; True when the first process has ended, which stays unreaped so that its pid stays its own."""
+        """Reap orphans that came to us; True when the first process has ended, which stays unreaped
+        so that its pid stays its own.
+        """
         while True:
             child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if child is None:
@@ -190,7 +229,9 @@ class Keeper:
             os.waitpid(child.si_pid, 0)
 
     def _excess(self) -> int:
-        """The memory in use when it is over the limit, else 0. What is shared counts once, and resident pages are a quick upper bound."""
+        """The memory in use when it is over the limit, else 0. What is shared counts once, and
+        resident pages are a quick upper bound.
+        """
         now = time.monotonic()
         pids = proctree.descendants(os.getpid())
         used = proctree.rss(pids)
@@ -206,7 +247,9 @@ class Keeper:
         self._kill_tree()
         self._drain()
         self._log.close()
-        code = os.waitstatus_to_exitcode(self._status) if self._status is not None else -signal.SIGKILL
+        code = (
+            os.waitstatus_to_exitcode(self._status) if self._status is not None else -signal.SIGKILL
+        )
         if code == -signal.SIGKILL and reason:
             self._record(KILLED, signal.SIGKILL, reason, message)
         elif code < 0:
@@ -215,7 +258,9 @@ class Keeper:
             self._record(code, None, "Error" if code else "Completed", message)
 
     def _kill_tree(self) -> None:
-        """Kill and reap until this process has no child left: as subreaper it gets every orphan, so then nothing is left at all."""
+        """Kill and reap until this process has no child left: as subreaper it gets every orphan, so
+        then nothing is left at all.
+        """
         if self._pid and self._status is None:
             with contextlib.suppress(OSError):  # all of the group are dead, or another user's
                 os.killpg(self._pid, signal.SIGKILL)
@@ -257,11 +302,17 @@ class Keeper:
             except FileNotFoundError:
                 self._over = True  # the directory was removed: nobody asks any more
             except OSError:
-                time.sleep(DRAIN_SECONDS)  # the disk refuses even the reserved room; nobody may conclude anything until it does not
+                time.sleep(
+                    DRAIN_SECONDS
+                    # the disk refuses even the reserved room; nobody may conclude anything until it
+                    # does not
+                )
 
 
 def _listen() -> int:
-    """Have signals arrive as bytes on a descriptor, which is returned; each byte is the signal's number."""
+    """Have signals arrive as bytes on a descriptor, which is returned; each byte is the signal's
+    number.
+    """
     receive, send = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(send, warn_on_full_buffer=False)
     for number in (signal.SIGCHLD, WAKE_SIGNAL, signal.SIGTERM):
@@ -279,6 +330,11 @@ def keep(directory: str) -> None:
     os.chdir("/")
     keeper = Keeper(directory, spec)
     launch.become_subreaper()
-    claim = {"pid": os.getpid(), "ticks": proctree.start_ticks(os.getpid()), "boot": proctree.boot_id(), "claimed_at": time.time()}
+    claim = {
+        "pid": os.getpid(),
+        "ticks": proctree.start_ticks(os.getpid()),
+        "boot": proctree.boot_id(),
+        "claimed_at": time.time(),
+    }
     if records.write_first(directory, records.CLAIM, claim):
         keeper.run()

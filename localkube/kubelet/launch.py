@@ -1,7 +1,8 @@
-"""Starting a container's first process: finding the executable, and what happens between fork and exec.
+"""Starting a container's first process: finding the executable, and what happens between fork and
+exec.
 
-Words and codes of a command that cannot run are those of the container runtimes: 127 not found, 126 not executable, 128 anything
-else. Standard library only, because every supervisor imports it.
+Words and codes of a command that cannot run are those of the container runtimes: 127 not found, 126
+not executable, 128 anything else. Standard library only, because every supervisor imports it.
 """
 
 import ctypes
@@ -33,7 +34,9 @@ class CannotRunError(Exception):
 
 
 def become_subreaper() -> None:
-    """From now on, whatever below this process loses its parent becomes this process's child instead of init's."""
+    """From now on, whatever below this process loses its parent becomes this process's child
+    instead of init's.
+    """
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -57,10 +60,11 @@ def find_executable(name: str, env: Mapping[str, str], cwd: str) -> str:
 
 
 def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str, umask: int, output: int) -> int:
-    """Run the command in a session of its own with exactly this environment; its pid. Raises CannotRunError when exec fails.
+    """Run the command in a session of its own with exactly this environment; its pid. Raises
+    CannotRunError when exec fails.
 
-    Input is empty, both outputs go to the descriptor `output`, nothing else is open, signals are as at boot, and the process
-    is killed when this one is. The caller must have one thread only.
+    Input is empty, both outputs go to the descriptor `output`, nothing else is open, signals are as
+    at boot, and the process is killed when this one is. The caller must have one thread only.
     """
     if not argv:
         raise CannotRunError(128, "no command specified")
@@ -76,7 +80,10 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str, umask: int, out
         try:
             _exec(path, argv, env, cwd, umask, output, parent)
         except (OSError, ValueError, UnicodeError) as error:
-            os.write(report, f"{getattr(error, 'errno', None) or 0} {_reason(error)}".encode(errors="replace"))
+            os.write(
+                report,
+                f"{getattr(error, 'errno', None) or 0} {_reason(error)}".encode(errors="replace"),
+            )
         finally:
             os._exit(128)
     os.close(report)
@@ -90,7 +97,15 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str, umask: int, out
     raise CannotRunError(code, f"exec {argv[0]}: {reason}")
 
 
-def _exec(path: str, argv: Sequence[str], env: Mapping[str, str], cwd: str, umask: int, output: int, parent: int) -> None:
+def _exec(
+    path: str,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str,
+    umask: int,
+    output: int,
+    parent: int,
+) -> None:
     """The child's part; returns by raising only."""
     os.setsid()
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,7 +1,9 @@
-"""Reading a run's log as clients of pods/log ask for it, while its supervisor may still write and rotate it.
+"""Reading a run's log as clients of pods/log ask for it, while its supervisor may still write and
+rotate it.
 
-Positions count bytes of the whole log, from its first byte on; the name of each file says where it begins (see `logwriter`).
-Files are read in blocks that end with an entry, so memory does not depend on how large a log is.
+Positions count bytes of the whole log, from its first byte on; the name of each file says where it
+begins (see `logwriter`). Files are read in blocks that end with an entry, so memory does not depend
+on how large a log is.
 """
 
 import asyncio
@@ -31,12 +33,15 @@ _FULL_ENTRY = re.compile(rb"(?m)^.{30} F [^\n]*\n")
 _ENTRY = re.compile(rb"(?m)^(.{30}) [FP] [^\n]*\n")
 
 
-async def read(directory: Path, options: LogOptions, running: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def read(
+    directory: Path, options: LogOptions, running: Callable[[], bool]
+) -> AsyncIterator[bytes]:
     """The log in chunks of at most BLOCK_BYTES, from where `options` say.
 
-    Without `follow` it ends with what is there now; with it, once `running()`, which is asked up to a hundred times a second, is
-    false and everything is read. A line that was stored in parts comes whole. Where files are rotated away faster than they are
-    read, a line says how many bytes are missing.
+    Without `follow` it ends with what is there now; with it, once `running()`, which is asked up to
+    a hundred times a second, is false and everything is read. A line that was stored in parts comes
+    whole. Where files are rotated away faster than they are read, a line says how many bytes are
+    missing.
     """
     place = str(directory)
     cursor = _Cursor(place, await _first_position(place, options))
@@ -46,7 +51,9 @@ async def read(directory: Path, options: LogOptions, running: Callable[[], bool]
     nap = QUICK_POLL_SECONDS
     try:
         while budget > 0:
-            over = not (options.follow and running())  # asked before reading: what ended before has written everything
+            over = not (
+                options.follow and running()
+            )  # asked before reading: what ended before has written everything
             entries = cursor.next_entries(stop_at)
             for chunk in (decoder.gap(cursor.take_lost()), decoder.decode(entries)):
                 if chunk and budget > 0:
@@ -61,7 +68,9 @@ async def read(directory: Path, options: LogOptions, running: Callable[[], bool]
 
 
 class _Cursor:
-    """A place in a log that moves forward from file to file. A file stays readable to it after it was rotated away."""
+    """A place in a log that moves forward from file to file. A file stays readable to it after it
+    was rotated away.
+    """
 
     def __init__(self, directory: str, position: int) -> None:
         self._directory = directory
@@ -71,9 +80,15 @@ class _Cursor:
         self._lost = 0
 
     def next_entries(self, stop_at: int) -> bytes:
-        """Whole entries, BLOCK_BYTES at most and none beyond `stop_at`; empty when there are none now."""
+        """Whole entries, BLOCK_BYTES at most and none beyond `stop_at`; empty when there are none
+        now.
+        """
         while self._handle >= 0 or self._reach():
-            if (entries := self._take(stop_at)) or self._position >= stop_at or not self._is_sealed():
+            if (
+                (entries := self._take(stop_at))
+                or self._position >= stop_at
+                or not self._is_sealed()
+            ):
                 return entries
             # Read once more: what was written before the file was sealed, and after the first read.
             if entries := self._take(stop_at):
@@ -93,7 +108,11 @@ class _Cursor:
             self._handle = -1
 
     def _take(self, stop_at: int) -> bytes:
-        data = os.pread(self._handle, max(min(BLOCK_BYTES, stop_at - self._position), 0), self._position - self._begin)
+        data = os.pread(
+            self._handle,
+            max(min(BLOCK_BYTES, stop_at - self._position), 0),
+            self._position - self._begin,
+        )
         entries = data[: data.rfind(b"\n") + 1]
         self._position += len(entries)
         return entries
@@ -101,7 +120,9 @@ class _Cursor:
     def _is_sealed(self) -> bool:
         """Whether the open file has a successor, or was removed: then it is written no more."""
         successor = os.path.join(self._directory, logwriter.file_name(self._position))
-        return (self._position > self._begin and os.path.exists(successor)) or os.fstat(self._handle).st_nlink == 0
+        return (self._position > self._begin and os.path.exists(successor)) or os.fstat(
+            self._handle
+        ).st_nlink == 0
 
     def _reach(self) -> bool:
         """Open the file that holds the position, or else the first one after it."""
@@ -115,10 +136,14 @@ class _Cursor:
         return self._open(known[bisect.bisect_right(known, self._begin) :])
 
     def _open(self, begins: Sequence[int]) -> bool:
-        """Open the first of these files that is still there, and count as lost what lies before it."""
+        """Open the first of these files that is still there, and count as lost what lies before
+        it.
+        """
         for begin in begins:
             try:
-                self._handle = os.open(os.path.join(self._directory, logwriter.file_name(begin)), os.O_RDONLY)
+                self._handle = os.open(
+                    os.path.join(self._directory, logwriter.file_name(begin)), os.O_RDONLY
+                )
             except FileNotFoundError:
                 continue
             self._begin = begin
@@ -136,14 +161,18 @@ class _Decoder:
         self._inside_line = False
 
     def decode(self, entries: bytes) -> bytes:
-        """The text of whole entries. Entries that are whole lines are done all at once, parts one by one."""
+        """The text of whole entries. Entries that are whole lines are done all at once, parts one
+        by one.
+        """
         if not entries:
             return b""
         # Every head then follows a newline: a pattern that begins with one byte is found fast.
         framed = b"\n" + entries[:-1]
         if self._inside_line or _PART_HEAD.search(framed):
             return b"".join(map(self._text_of, framed[1:].split(b"\n")))
-        return (_FULL_TAG.sub(rb"\n\1", framed) if self._timestamps else _FULL_HEAD.sub(b"\n", framed))[1:] + b"\n"
+        return (
+            _FULL_TAG.sub(rb"\n\1", framed) if self._timestamps else _FULL_HEAD.sub(b"\n", framed)
+        )[1:] + b"\n"
 
     def gap(self, lost: int) -> bytes:
         """The line that stands for bytes which are gone; nothing for none."""
@@ -157,13 +186,19 @@ class _Decoder:
 
     def _text_of(self, entry: bytes) -> bytes:
         is_part = _is_part(entry)
-        head = entry[: logwriter.STAMP_BYTES + 1] if self._timestamps and not self._inside_line else b""
+        head = (
+            entry[: logwriter.STAMP_BYTES + 1]
+            if self._timestamps and not self._inside_line
+            else b""
+        )
         self._inside_line = is_part
         return head + entry[logwriter.HEAD_BYTES :] + (b"" if is_part else b"\n")
 
 
 async def _first_position(directory: str, options: LogOptions) -> int:
-    """Where to begin: the later of what `tail_lines` and `since` ask for; a log that is not there yet begins at 0."""
+    """Where to begin: the later of what `tail_lines` and `since` ask for; a log that is not there
+    yet begins at 0.
+    """
     known = logwriter.positions(directory)
     position = known[0] if known else 0
     if options.tail_lines is not None:
@@ -198,7 +233,9 @@ def _block(directory: str, begin: int, offset: int, size: int) -> bytes:
 
 
 async def _tail_position(directory: str, known: Sequence[int], lines: int) -> int:
-    """Where the last `lines` lines begin, looked for backwards, a block at a time. The parts of one line count as one."""
+    """Where the last `lines` lines begin, looked for backwards, a block at a time. The parts of one
+    line count as one.
+    """
     wanted = 0
     for begin in reversed(known):
         end = _size(directory, begin)
@@ -208,7 +245,8 @@ async def _tail_position(directory: str, known: Sequence[int], lines: int) -> in
             first = data.find(b"\n") + 1 if start else 0
             whole = data.rfind(b"\n") + 1
             if not wanted and whole:
-                # The newest block. One end more than lines: the first line begins where the line before it ends.
+                # The newest block. One end more than lines: the first line begins where the line
+                # before it ends.
                 wanted = lines + 1 - _is_part(data[data.rfind(b"\n", 0, whole - 1) + 1 : whole])
                 if not wanted:
                     return begin + start + whole
@@ -222,7 +260,9 @@ async def _tail_position(directory: str, known: Sequence[int], lines: int) -> in
 
 
 def _since_position(directory: str, known: Sequence[int], since: bytes) -> int:
-    """Where the first entry of that time or later begins. Times never fall, so it is bisected: by files, by blocks, then looked for."""
+    """Where the first entry of that time or later begins. Times never fall, so it is bisected: by
+    files, by blocks, then looked for.
+    """
     for begin in reversed(known):
         stamp = _block(directory, begin, 0, logwriter.STAMP_BYTES)
         if stamp and stamp < since:
@@ -231,7 +271,9 @@ def _since_position(directory: str, known: Sequence[int], since: bytes) -> int:
         return known[0] if known else 0
 
     def first_stamp(offset: int) -> bytes:
-        """The time of the first entry that begins after `offset`; later than any when there is none."""
+        """The time of the first entry that begins after `offset`; later than any when there is
+        none.
+        """
         data = _block(directory, begin, offset, BLOCK_BYTES)
         found = _ENTRY.search(data, data.find(b"\n") + 1)
         return found[1] if found else b"~"

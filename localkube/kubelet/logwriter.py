@@ -1,8 +1,10 @@
-"""Writing a container's output to its log: stamped lines, in files that are rotated, without ever holding up the container.
+"""Writing a container's output to its log: stamped lines, in files that are rotated, without ever
+holding up the container.
 
-A line is `2026-11-21T03:00:00.123456789Z F text`; `P` in place of `F` says that the text goes on in the next line: parts of a line
-over 16 KiB, or a last one that was never ended (the format of the container runtimes, CRI). All lines that came with one read have
-one time, and times never fall. A file is named by the position of its first byte in the whole log, so whoever reads knows what
+A line is `2026-11-21T03:00:00.123456789Z F text`; `P` in place of `F` says that the text goes on in
+the next line: parts of a line over 16 KiB, or a last one that was never ended (the format of the
+container runtimes, CRI). All lines that came with one read have one time, and times never fall. A
+file is named by the position of its first byte in the whole log, so whoever reads knows what
 follows and how much was rotated away. Standard library only, because every supervisor imports it.
 """
 
@@ -20,7 +22,9 @@ _WINDOW = PART_BYTES // 2
 
 
 def file_name(position: int) -> str:
-    """The name of the log file that begins at this position of the whole log; names sort as positions do."""
+    """The name of the log file that begins at this position of the whole log; names sort as
+    positions do.
+    """
     return f"{position:020d}{SUFFIX}"
 
 
@@ -30,7 +34,11 @@ def positions(directory: str) -> list[int]:
         names = os.listdir(directory)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(int(name[: -len(SUFFIX)]) for name in names if name.endswith(SUFFIX) and name[: -len(SUFFIX)].isdigit())
+    return sorted(
+        int(name[: -len(SUFFIX)])
+        for name in names
+        if name.endswith(SUFFIX) and name[: -len(SUFFIX)].isdigit()
+    )
 
 
 def stamp(nanoseconds: int) -> bytes:
@@ -42,8 +50,9 @@ def stamp(nanoseconds: int) -> bytes:
 class LogWriter:
     """The one writer of a run's log.
 
-    What the disk refuses is dropped and counted, and a marker line says so once the disk takes bytes again:
-    nothing here blocks or raises for a full disk. At most one unended line of PART_BYTES is held back in memory.
+    What the disk refuses is dropped and counted, and a marker line says so once the disk takes
+    bytes again: nothing here blocks or raises for a full disk. At most one unended line of
+    PART_BYTES is held back in memory.
     """
 
     def __init__(self, directory: str, max_bytes: int, max_files: int) -> None:
@@ -91,14 +100,19 @@ class LogWriter:
 
     def _parts(self, text: bytes) -> bytes:
         head = stamp(self._last) + b" P "
-        return b"".join(head + text[i : i + PART_BYTES] + b"\n" for i in range(0, len(text), PART_BYTES))
+        return b"".join(
+            head + text[i : i + PART_BYTES] + b"\n" for i in range(0, len(text), PART_BYTES)
+        )
 
     def _store(self, entries: bytes) -> None:
         """Write all entries, or count as dropped what the disk refused of them."""
         before = self._end
         try:
             if self._dropped:
-                marker = b"[localkube: %d bytes of log were dropped: %s]\n" % (self._dropped, self._trouble)
+                marker = b"[localkube: %d bytes of log were dropped: %s]\n" % (
+                    self._dropped,
+                    self._trouble,
+                )
                 self._put(stamp(self._last) + b" F " + marker, 0)
                 self._dropped = 0
                 before = self._end
@@ -109,7 +123,9 @@ class LogWriter:
             self._trouble = os.strerror(error.errno or errno.EIO).lower().encode()
 
     def _put(self, entries: bytes, begin: int) -> None:
-        """Write as many entries as the file has room for, or rotate it; an entry larger than a whole file gets one of its own."""
+        """Write as many entries as the file has room for, or rotate it; an entry larger than a
+        whole file gets one of its own.
+        """
         room = self._max_bytes - (self._end - self._begin)
         end = entries.rfind(b"\n", begin, begin + max(room, 0)) + 1
         if end:
@@ -149,9 +165,11 @@ class LogWriter:
 
 
 def _long_lines(data: bytes) -> Iterator[tuple[int, int]]:
-    """Begin and end (the place of its newline) of each line over PART_BYTES in `data`, which ends with a newline.
+    """Begin and end (the place of its newline) of each line over PART_BYTES in `data`, which ends
+    with a newline.
 
-    A newline is looked for in every window, so the cost does not depend on how many lines there are.
+    A newline is looked for in every window, so the cost does not depend on how many lines there
+    are.
     """
     i = 0
     while i + _WINDOW <= len(data):

@@ -1,4 +1,6 @@
-"""The termination messages that containers leave: a file of their own, or the end of the log when they failed and asked for that."""
+"""The termination messages that containers leave: a file of their own, or the end of the log when
+they failed and asked for that.
+"""
 
 import dataclasses
 import os
@@ -33,31 +35,52 @@ class Messages:
                     )
 
     def has_all(self, story: Story) -> bool:
-        ended = (attempt for known in story.values() for attempt in known if isinstance(attempt.state, runs.Exited))
+        ended = (
+            attempt
+            for known in story.values()
+            for attempt in known
+            if isinstance(attempt.state, runs.Exited)
+        )
         return all(attempt.directory in self._read for attempt in ended)
 
     def put_into(self, story: Story) -> Story:
         """The story, with each run that ended telling its message."""
-        return {name: [self._with_message(attempt) for attempt in known] for name, known in story.items()}
+        return {
+            name: [self._with_message(attempt) for attempt in known]
+            for name, known in story.items()
+        }
 
     def _with_message(self, attempt: Attempt) -> Attempt:
         if not isinstance(attempt.state, runs.Exited):
             return attempt
-        return dataclasses.replace(attempt, state=dataclasses.replace(attempt.state, message=self._read[attempt.directory]))
+        return dataclasses.replace(
+            attempt, state=dataclasses.replace(attempt.state, message=self._read[attempt.directory])
+        )
 
 
 async def _message(container: Object, directory: Path, ended: runs.Exited) -> str:
     text = _head(directory / TERMINATION_LOG)
-    if text or ended.exit_code == 0 or container.get("terminationMessagePolicy") != "FallbackToLogsOnError":
+    if (
+        text
+        or ended.exit_code == 0
+        or container.get("terminationMessagePolicy") != "FallbackToLogsOnError"
+    ):
         return text
-    chunks = [chunk async for chunk in logfiles.read(directory, LogOptions(tail_lines=LOG_LINES), lambda: False)]
+    chunks = [
+        chunk
+        async for chunk in logfiles.read(directory, LogOptions(tail_lines=LOG_LINES), lambda: False)
+    ]
     return b"".join(chunks)[-LOG_BYTES:].decode(errors="replace")
 
 
 def _head(path: Path) -> str:
-    """The file's beginning; nothing of what a container put in the file's place, as a pipe in which a read would never end."""
+    """The file's beginning; nothing of what a container put in the file's place, as a pipe in which
+    a read would never end.
+    """
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        with open(
+            path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)
+        ) as file:
             is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
             return file.read(FILE_BYTES).decode(errors="replace") if is_file else ""
     except OSError:

@@ -1,7 +1,9 @@
-"""What a pod of an MPIJob needs so that mpirun starts its ranks in the workers' pods of this machine.
+"""What a pod of an MPIJob needs so that mpirun starts its ranks in the workers' pods of this
+machine.
 
-mpirun starts a daemon on each host of its hostfile with a remote shell, which here is `programs.mpi_rsh`: it has the worker's own
-program (`programs.mpi_worker`) start the daemon, and so every rank of it, inside the worker's pod.
+mpirun starts a daemon on each host of its hostfile with a remote shell, which here is
+`programs.mpi_rsh`: it has the worker's own program (`programs.mpi_worker`) start the daemon, and so
+every rank of it, inside the worker's pod.
 """
 
 import sys
@@ -18,9 +20,10 @@ PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 def variables(pod: Object) -> Mapping[str, str]:
     """Nothing for other pods. A value in the container's own environment wins over each of these.
 
-    All hosts are one machine here, and Open MPI does not expect that. Ranks are not bound and yield when idle, or each host's first rank
-    would take the first core. They talk over TCP, for they number their shared memory by host: two hosts of one machine would write
-    into the same. For that reason too the collectives that look for neighbours (han, sm) are left out.
+    All hosts are one machine here, and Open MPI does not expect that. Ranks are not bound and yield
+    when idle, or each host's first rank would take the first core. They talk over TCP, for they
+    number their shared memory by host: two hosts of one machine would write into the same. For that
+    reason too the collectives that look for neighbours (han, sm) are left out.
     """
     job = annotations_of(pod).get(MPI_JOB)
     if job is None:
@@ -43,8 +46,12 @@ def variables(pod: Object) -> Mapping[str, str]:
 
 
 def wrapped(pod: Object, container: Object, argv: Sequence[str]) -> list[str]:
-    """The command of a launcher under the program that knows a lost worker; that of any other pod as it is."""
-    launches = labels_of(pod).get(JOB_ROLE) == "launcher" and annotations_of(pod).get(MPI_JOB) is not None
+    """The command of a launcher under the program that knows a lost worker; that of any other pod
+    as it is.
+    """
+    launches = (
+        labels_of(pod).get(JOB_ROLE) == "launcher" and annotations_of(pod).get(MPI_JOB) is not None
+    )
     if not launches or container["name"] != pod["spec"]["containers"][0]["name"]:
         return list(argv)
     return [sys.executable, "-I", str(PROGRAMS / "mpi_launch.py"), *argv]

@@ -1,4 +1,6 @@
-"""The one node: what this machine is and has, whether it is well, and the signs of life that a kubelet gives."""
+"""The one node: what this machine is and has, whether it is well, and the signs of life that a
+kubelet gives.
+"""
 
 import logging
 import os
@@ -32,7 +34,9 @@ log = logging.getLogger(__name__)
 
 
 class Node:
-    """Keeps the node's object and lease. `allocatable` is what pods may ask for; `pressure` why none may start now, or nothing."""
+    """Keeps the node's object and lease. `allocatable` is what pods may ask for; `pressure` why
+    none may start now, or nothing.
+    """
 
     def __init__(self, objects: Objects, options: Options, devices: Sequence[Gpu]) -> None:
         self._objects = objects
@@ -44,7 +48,9 @@ class Node:
         self.pressure = ""
 
     def register(self) -> bool:
-        """Bring the node's object up to date, making it when there is none; True when the machine was booted since it was written."""
+        """Bring the node's object up to date, making it when there is none; True when the machine
+        was booted since it was written.
+        """
         old = self._objects.find(NODES, "", NODE)
         booted_before = ((old or {}).get("status") or {}).get("nodeInfo", {}).get("bootID")
         if old is None:
@@ -56,15 +62,19 @@ class Node:
         return bool(booted_before) and booted_before != proctree.boot_id()
 
     def renew(self, *, report: bool = False) -> None:
-        """Renew the lease; write the node's status when it changed, when its time has come, or to `report`.
+        """Renew the lease; write the node's status when it changed, when its time has come, or to
+        `report`.
 
-        A node that somebody deleted is made anew: a real kubelet does that when it is restarted, which this one alone cannot be.
+        A node that somebody deleted is made anew: a real kubelet does that when it is restarted,
+        which this one alone cannot be.
         """
         self._keep_ballast()
         try:
             self._renew(report)
         except ApiError as refusal:
-            if refusal.code != HTTPStatus.INSUFFICIENT_STORAGE or not ballast.give_back(self._options.data):
+            if refusal.code != HTTPStatus.INSUFFICIENT_STORAGE or not ballast.give_back(
+                self._options.data
+            ):
                 raise
             self._renew(report)
 
@@ -79,17 +89,23 @@ class Node:
         report = report or self._renewals % REPORT_EVERY == 0
         if self._objects.find(NODES, "", NODE) is None:
             self._create()
-        self._objects.modify(NODES, "", NODE, lambda node: self._update(node, report=report), subresource="status")
+        self._objects.modify(
+            NODES, "", NODE, lambda node: self._update(node, report=report), subresource="status"
+        )
         try:
             self._renew_lease()
         except ApiError as refusal:
             log.warning("the node's lease was not renewed: %s", refusal.message)
 
     def _create(self) -> None:
-        self._objects.create(NODES, "", {"metadata": {"name": NODE, "labels": labels(self._devices)}, "spec": {}})
+        self._objects.create(
+            NODES, "", {"metadata": {"name": NODE, "labels": labels(self._devices)}, "spec": {}}
+        )
 
     def leave(self) -> None:
-        """Say that the node shuts down, so that nothing is placed on it meanwhile. It does so too where that cannot be written."""
+        """Say that the node shuts down, so that nothing is placed on it meanwhile. It does so too
+        where that cannot be written.
+        """
         self._stopping = True
         try:
             self.renew(report=True)
@@ -106,12 +122,21 @@ class Node:
         conditions = status.setdefault("conditions", [])
         for condition in self._conditions():
             old = condition_of(conditions, condition["type"])
-            if old is not None and old["status"] == condition["status"] and old["message"] == condition["message"] and not report:
+            if (
+                old is not None
+                and old["status"] == condition["status"]
+                and old["message"] == condition["message"]
+                and not report
+            ):
                 continue
             set_condition(conditions, condition | {"lastHeartbeatTime": clock.stamp()})
-        # The API server stores quantities in one form; written in that form, an unchanged status is an unchanged object.
+        # The API server stores quantities in one form; written in that form, an unchanged status is
+        # an unchanged object.
         status["capacity"] = status["allocatable"] = dict(self.allocatable)
-        status["addresses"] = [{"type": "InternalIP", "address": POD_IP}, {"type": "Hostname", "address": NODE}]
+        status["addresses"] = [
+            {"type": "InternalIP", "address": POD_IP},
+            {"type": "Hostname", "address": NODE},
+        ]
         status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": 0}}
         status["nodeInfo"] = node_info()
 
@@ -123,25 +148,50 @@ class Node:
         if self.pressure:
             disk = ("True", "KubeletHasDiskPressure", self.pressure)
         rows = {
-            "MemoryPressure": ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+            "MemoryPressure": (
+                "False",
+                "KubeletHasSufficientMemory",
+                "kubelet has sufficient memory available",
+            ),
             "DiskPressure": disk,
-            "PIDPressure": ("False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+            "PIDPressure": (
+                "False",
+                "KubeletHasSufficientPID",
+                "kubelet has sufficient PID available",
+            ),
             "Ready": ready,
         }
-        return [{"type": kind, "status": status, "reason": reason, "message": message} for kind, (status, reason, message) in rows.items()]
+        return [
+            {"type": kind, "status": status, "reason": reason, "message": message}
+            for kind, (status, reason, message) in rows.items()
+        ]
 
     def _renew_lease(self) -> None:
-        spec = {"holderIdentity": NODE, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": clock.micro()}
+        spec = {
+            "holderIdentity": NODE,
+            "leaseDurationSeconds": LEASE_SECONDS,
+            "renewTime": clock.micro(),
+        }
         if self._objects.find(LEASES, LEASE_NAMESPACE, NODE) is None:
-            self._objects.create(LEASES, LEASE_NAMESPACE, {"metadata": {"name": NODE, "namespace": LEASE_NAMESPACE}, "spec": spec})
+            self._objects.create(
+                LEASES,
+                LEASE_NAMESPACE,
+                {"metadata": {"name": NODE, "namespace": LEASE_NAMESPACE}, "spec": spec},
+            )
             return
         self._objects.modify(LEASES, LEASE_NAMESPACE, NODE, lambda lease: lease.update(spec=spec))
 
 
 def labels(devices: Sequence[Gpu]) -> dict[str, str]:
-    """The node's labels; those of GPUs as NVIDIA's feature discovery writes them, memory in MiB of one device."""
+    """The node's labels; those of GPUs as NVIDIA's feature discovery writes them, memory in MiB of
+    one device.
+    """
     system = {"os": platform.system().lower(), "arch": architecture()}
-    found = {f"{prefix}kubernetes.io/{key}": value for key, value in system.items() for prefix in ("", "beta.")}
+    found = {
+        f"{prefix}kubernetes.io/{key}": value
+        for key, value in system.items()
+        for prefix in ("", "beta.")
+    }
     found["kubernetes.io/hostname"] = NODE
     if devices:
         found |= {
@@ -155,7 +205,9 @@ def labels(devices: Sequence[Gpu]) -> dict[str, str]:
 
 
 def capacity(options: Options, gpus: int) -> Mapping[str, str]:
-    """What the node has: what the options say, else what this machine (or the control group that confines us) has."""
+    """What the node has: what the options say, else what this machine (or the control group that
+    confines us) has.
+    """
     disk = shutil.disk_usage(_existing(options.data)).total
     found = {
         "cpu": quantities.text(options.cpus or float(len(os.sched_getaffinity(0)))),
@@ -167,9 +219,14 @@ def capacity(options: Options, gpus: int) -> Mapping[str, str]:
 
 
 def machine_memory() -> int:
-    """Bytes of memory that processes here can have: the machine's, or less where a control group says so."""
+    """Bytes of memory that processes here can have: the machine's, or less where a control group
+    says so.
+    """
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for path in (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")):
+    for path in (
+        Path("/sys/fs/cgroup/memory.max"),
+        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+    ):
         try:
             limit = path.read_text().strip()
         except OSError:
@@ -184,7 +241,10 @@ def disk_pressure(data: Path) -> str:
     usage = shutil.disk_usage(_existing(data))
     if not is_nearly_full(usage.free, usage.total):
         return ""
-    return f"the disk of {data} is nearly full: {usage.free >> 20} MiB of {usage.total >> 20} MiB are free; free space and it goes on"
+    return (
+        f"the disk of {data} is nearly full: {usage.free >> 20} MiB of {usage.total >> 20} MiB are "
+        "free; free space and it goes on"
+    )
 
 
 def is_nearly_full(free: int, total: int) -> bool:

@@ -1,4 +1,6 @@
-"""What the runs of a pod's containers come to, and whose turn it is: pure functions over what pod and disk say."""
+"""What the runs of a pod's containers come to, and whose turn it is: pure functions over what pod
+and disk say.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -8,7 +10,15 @@ from localkube.kubelet import attempts, runs
 from localkube.kubelet.attempts import Attempt
 from localkube.kubelet.images import ImageError
 from localkube.kubelet.specs import program_of
-from localkube.kubelet.status import View, Waiting, all_containers, before_first_start, go_duration, init_containers, is_sidecar
+from localkube.kubelet.status import (
+    View,
+    Waiting,
+    all_containers,
+    before_first_start,
+    go_duration,
+    init_containers,
+    is_sidecar,
+)
 from localkube.metadata import Object, name_of, namespace_of, uid_of
 
 Story = Mapping[str, Sequence[Attempt]]
@@ -21,7 +31,9 @@ def full_name(pod: Object) -> str:
 
 
 def policy_of(pod: Object, container: Object) -> str:
-    """The restart policy of one container: an init container that succeeded is not run again, a sidecar always is."""
+    """The restart policy of one container: an init container that succeeded is not run again, a
+    sidecar always is.
+    """
     policy = str(pod["spec"].get("restartPolicy", "Always"))
     if is_sidecar(container):
         return "Always"
@@ -37,13 +49,22 @@ def is_live(story: Story) -> bool:
 def supervisors(story: Story) -> dict[str, int]:
     """The supervisor's pid of each container that runs: everything below it is the container."""
     newest = {name: known[-1].state for name, known in story.items() if known}
-    return {name: state.supervisor for name, state in newest.items() if isinstance(state, runs.Running)}
+    return {
+        name: state.supervisor for name, state in newest.items() if isinstance(state, runs.Running)
+    }
 
 
 def deadline_of(pod: Object) -> datetime | None:
     """When activeDeadlineSeconds are over; None without them or before the pod's start."""
-    seconds, start = pod["spec"].get("activeDeadlineSeconds"), (pod.get("status") or {}).get("startTime")
-    return None if seconds is None or start is None else clock.parse(start) + timedelta(seconds=int(seconds))
+    seconds, start = (
+        pod["spec"].get("activeDeadlineSeconds"),
+        (pod.get("status") or {}).get("startTime"),
+    )
+    return (
+        None
+        if seconds is None or start is None
+        else clock.parse(start) + timedelta(seconds=int(seconds))
+    )
 
 
 def mains_are_done(pod: Object, story: Story) -> bool:
@@ -53,7 +74,11 @@ def mains_are_done(pod: Object, story: Story) -> bool:
 
 def _is_done(pod: Object, container: Object, story: Story) -> bool:
     newest = newest_of(story, container)
-    return newest is not None and isinstance(newest.state, runs.Exited) and attempts.restart_at(newest, policy_of(pod, container)) is None
+    return (
+        newest is not None
+        and isinstance(newest.state, runs.Exited)
+        and attempts.restart_at(newest, policy_of(pod, container)) is None
+    )
 
 
 def newest_of(story: Story, container: Object) -> Attempt | None:
@@ -62,7 +87,9 @@ def newest_of(story: Story, container: Object) -> Attempt | None:
 
 
 def whose_turn(pod: Object, story: Story) -> Sequence[Object]:
-    """The containers that may run now: init containers one after the other, sidecars from then on, main ones after all of them."""
+    """The containers that may run now: init containers one after the other, sidecars from then on,
+    main ones after all of them.
+    """
     mains = pod["spec"]["containers"]
     if mains_are_done(pod, story):
         return []
@@ -81,27 +108,48 @@ def whose_turn(pod: Object, story: Story) -> Sequence[Object]:
     return [*turn, *mains]
 
 
-def views_of(pod: Object, story: Story, troubles: Mapping[str, Waiting], *, ending: bool) -> dict[str, View]:
-    """What to say of each container. `troubles` keep containers from starting; a pod that is `ending` restarts none."""
+def views_of(
+    pod: Object, story: Story, troubles: Mapping[str, Waiting], *, ending: bool
+) -> dict[str, View]:
+    """What to say of each container. `troubles` keep containers from starting; a pod that is
+    `ending` restarts none.
+    """
     ending = ending or mains_are_done(pod, story)
-    return {c["name"]: _view(pod, c, story[c["name"]], troubles.get(c["name"]), ending=ending) for c in all_containers(pod)}
+    return {
+        c["name"]: _view(pod, c, story[c["name"]], troubles.get(c["name"]), ending=ending)
+        for c in all_containers(pod)
+    }
 
 
-def _view(pod: Object, container: Object, known: Sequence[Attempt], trouble: Waiting | None, *, ending: bool) -> View:
+def _view(
+    pod: Object,
+    container: Object,
+    known: Sequence[Attempt],
+    trouble: Waiting | None,
+    *,
+    ending: bool,
+) -> View:
     image = _image_id(container)
     if not known:
         return View(trouble or before_first_start(pod), image_id=image)
     newest = known[-1]
-    before = next(((a.number, a.state) for a in reversed(known[:-1]) if isinstance(a.state, runs.Exited)), None)
+    before = next(
+        ((a.number, a.state) for a in reversed(known[:-1]) if isinstance(a.state, runs.Exited)),
+        None,
+    )
     last = before[1] if before else None
     if isinstance(newest.state, runs.Running):
         return View(newest.state, last, newest.number, image)
     if not isinstance(newest.state, runs.Exited):
-        return View(trouble or Waiting("ContainerCreating"), last, before[0] if before else None, image)
+        return View(
+            trouble or Waiting("ContainerCreating"), last, before[0] if before else None, image
+        )
     if ending or attempts.restart_at(newest, policy_of(pod, container)) is None:
         return View(newest.state, last, newest.number, image)
     delay = go_duration(newest.delay or attempts.FIRST_DELAY)
-    message = f"back-off {delay} restarting failed container={container['name']} pod={full_name(pod)}"
+    message = (
+        f"back-off {delay} restarting failed container={container['name']} pod={full_name(pod)}"
+    )
     return View(trouble or Waiting("CrashLoopBackOff", message), newest.state, newest.number, image)
 
 

@@ -1,7 +1,8 @@
-"""Process trees as /proc shows them: who descends from whom, what they use, and how to end them for certain.
+"""Process trees as /proc shows them: who descends from whom, what they use, and how to end them for
+certain.
 
-Standard library only, because every supervisor imports it. A process is named by its pid and its start time together:
-a pid alone may be somebody else's by the time it is used.
+Standard library only, because every supervisor imports it. A process is named by its pid and its
+start time together: a pid alone may be somebody else's by the time it is used.
 """
 
 import os
@@ -12,11 +13,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _STATE, _PARENT, _TIMES, _START = 0, 1, slice(11, 15), 19
-"""Positions in /proc/PID/stat after the command's name (proc(5) counts from 1 and two earlier): utime, stime, cutime, cstime."""
+"""Positions in /proc/PID/stat after the command's name (proc(5) counts from 1 and two earlier):
+utime, stime, cutime, cstime.
+"""
 
 
 def boot_id() -> str:
-    """What distinguishes this boot of the machine from every other: pids and start times mean nothing in another one."""
+    """What distinguishes this boot of the machine from every other: pids and start times mean
+    nothing in another one.
+    """
     with open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
 
@@ -30,17 +35,22 @@ def start_ticks(pid: int) -> int | None:
 def is_alive(pid: int, ticks: int) -> bool:
     """True while that very process runs; a zombie has ended."""
     fields = _stat(pid)
-    return fields is not None and int(fields[_START]) == ticks and fields[_STATE] not in (b"Z", b"X")
+    return (
+        fields is not None and int(fields[_START]) == ticks and fields[_STATE] not in (b"Z", b"X")
+    )
 
 
 def send(pid: int, ticks: int, signum: int) -> bool:
-    """Signal that very process, never one that got its pid later. False when it is gone or not ours to signal."""
+    """Signal that very process, never one that got its pid later. False when it is gone or not ours
+    to signal.
+    """
     try:
         handle = os.pidfd_open(pid)
     except OSError:
         return False
     try:
-        # The handle keeps the pid from naming anyone else between the look at the start time and the signal.
+        # The handle keeps the pid from naming anyone else between the look at the start time and
+        # the signal.
         if start_ticks(pid) != ticks:
             return False
         signal.pidfd_send_signal(handle, signum)
@@ -52,13 +62,21 @@ def send(pid: int, ticks: int, signum: int) -> bool:
 
 
 def kill(pid: int) -> bool:
-    """SIGKILL for a process that was just seen below this one; False when it is a zombie, gone, or not ours to kill."""
+    """SIGKILL for a process that was just seen below this one; False when it is a zombie, gone, or
+    not ours to kill.
+    """
     fields = _stat(pid)
-    return fields is not None and fields[_STATE] not in (b"Z", b"X") and send(pid, int(fields[_START]), signal.SIGKILL)
+    return (
+        fields is not None
+        and fields[_STATE] not in (b"Z", b"X")
+        and send(pid, int(fields[_START]), signal.SIGKILL)
+    )
 
 
 def descendants(root: int) -> list[int]:
-    """Every process below `root`, parents before children, without `root` itself. One that forks meanwhile may be missed."""
+    """Every process below `root`, parents before children, without `root` itself. One that forks
+    meanwhile may be missed.
+    """
     if not os.path.exists(f"/proc/{root}/task/{root}/children"):
         return _below(root, _children_by_parent())
     found: list[int] = []
@@ -80,7 +98,8 @@ def rss(pids: Iterable[int]) -> int:
 
 
 def pss(pids: Iterable[int]) -> int:
-    """Resident bytes with each shared page divided among those that share it. Milliseconds for each gigabyte.
+    """Resident bytes with each shared page divided among those that share it. Milliseconds for each
+    gigabyte.
 
     A process that does not let itself be measured counts with its resident bytes.
     """
@@ -94,7 +113,8 @@ def pss(pids: Iterable[int]) -> int:
 def cpu_seconds(root: int) -> float:
     """Processor time of everything that ever ran below `root`, without `root`'s own.
 
-    Rises only, but for a child that ends between two looks at the tree: take a difference below zero for zero.
+    Rises only, but for a child that ends between two looks at the tree: take a difference below
+    zero for zero.
     """
     own = _stat(root)
     if own is None:
@@ -107,7 +127,9 @@ def cpu_seconds(root: int) -> float:
 
 
 def marked(variable: str) -> dict[int, str]:
-    """The processes that were started with this environment variable, and its value in each; only those we may look into."""
+    """The processes that were started with this environment variable, and its value in each; only
+    those we may look into.
+    """
     prefix = b"\0" + os.fsencode(variable) + b"="
     found = {}
     for pid in _all_pids():
@@ -118,7 +140,8 @@ def marked(variable: str) -> dict[int, str]:
 
 
 def kill_all(find: Callable[[], Collection[int]], seconds: float) -> list[int]:
-    """Kill what `find` returns, with everything below it, again and again until nothing is left. The survivors after `seconds`.
+    """Kill what `find` returns, with everything below it, again and again until nothing is left.
+    The survivors after `seconds`.
 
     Asking again is what catches a process that forked between the look and the kill.
     """
@@ -127,7 +150,8 @@ def kill_all(find: Callable[[], Collection[int]], seconds: float) -> list[int]:
     while True:
         families = _children_by_parent()
         found = {child for pid in find() for child in (pid, *_below(pid, families))}
-        # Those met before are waited for too: once their parent is dead they are below nobody, and they may still be dying.
+        # Those met before are waited for too: once their parent is dead they are below nobody, and
+        # they may still be dying.
         met |= {pid: ticks for pid in found if (ticks := start_ticks(pid)) is not None}
         left = [(pid, ticks) for pid, ticks in met.items() if is_alive(pid, ticks)]
         if not left or time.monotonic() > deadline:
@@ -138,7 +162,9 @@ def kill_all(find: Callable[[], Collection[int]], seconds: float) -> list[int]:
 
 
 def _read(path: str) -> bytes:
-    """The whole file, or nothing: any process may end, or turn out not to be ours, between two looks."""
+    """The whole file, or nothing: any process may end, or turn out not to be ours, between two
+    looks.
+    """
     try:
         with open(path, "rb", buffering=0) as file:
             return file.readall() or b""
@@ -161,7 +187,11 @@ def _children(pid: int) -> list[int]:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return []
-    return [int(child) for thread in threads for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
+    return [
+        int(child)
+        for thread in threads
+        for child in _read(f"/proc/{pid}/task/{thread}/children").split()
+    ]
 
 
 def _children_by_parent() -> dict[int, list[int]]:

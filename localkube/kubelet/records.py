@@ -1,6 +1,8 @@
-"""The files of a run's directory and how they are written, so that a reader after any crash finds the whole of one or none.
+"""The files of a run's directory and how they are written, so that a reader after any crash finds
+the whole of one or none.
 
-Server and supervisor talk through these alone. Standard library only, because every supervisor imports it.
+Server and supervisor talk through these alone. Standard library only, because every supervisor
+imports it.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ import contextlib
 import json
 import os
 
-# Type checkers take this name for true; importing `typing` would take a supervisor as long as all the rest together.
+# Type checkers take this name for true; importing `typing` would take a supervisor as long as all
+# the rest together.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +24,8 @@ SPEC = "spec.json"
 """What to run; written once by the server. Holds the environment, secrets among it."""
 
 CLAIM = "claim.json"
-"""Who runs it: the first supervisor to make this file. It is never removed, so a command runs once."""
+"""Who runs it: the first supervisor to make this file. It is never removed, so a command runs once.
+"""
 
 RUNNING = "running.json"
 """The command's first process, once it was started."""
@@ -39,18 +43,26 @@ MARK = "LOCALKUBE_RUN"
 """Environment variable of every process of a run; the value is the run's directory."""
 
 ROOM = "exit.room"
-"""The room on the disk for the exit record, taken before the run: one that fills the disk must still be able to end."""
+"""The room on the disk for the exit record, taken before the run: one that fills the disk must
+still be able to end.
+"""
 
 _ROOM_BYTES = 4096
 
 
 def read(directory: str, name: str) -> dict[str, Any] | None:
-    """The record; None where there is none yet, or none that a power cut, or the container, left whole.
+    """The record; None where there is none yet, or none that a power cut, or the container, left
+    whole.
 
-    A pipe in the record's place would hold its reader for good, so it is opened as one that waits for nobody, and holds nothing.
+    A pipe in the record's place would hold its reader for good, so it is opened as one that waits
+    for nobody, and holds nothing.
     """
     try:
-        with open(os.path.join(directory, name), "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
+        with open(
+            os.path.join(directory, name),
+            "rb",
+            opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK),
+        ) as file:
             found = json.load(file)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError):
         return None
@@ -63,7 +75,9 @@ def write(directory: str, name: str, record: Json) -> None:
 
 
 def write_first(directory: str, name: str, record: Json) -> bool:
-    """Put the record there unless one is; False when one was. Of any number of processes that try, exactly one is told True."""
+    """Put the record there unless one is; False when one was. Of any number of processes that try,
+    exactly one is told True.
+    """
     draft = _draft(directory, name, record)
     try:
         os.link(draft, os.path.join(directory, name))
@@ -75,19 +89,25 @@ def write_first(directory: str, name: str, record: Json) -> bool:
 
 
 def reserve(directory: str) -> None:
-    """Take the room for a stop and the exit record, unless it is taken. OSError when there is none."""
+    """Take the room for a stop and the exit record, unless it is taken. OSError when there is
+    none.
+    """
     for name in (STOP, ROOM):
         with contextlib.suppress(FileExistsError):
             _write_new(os.path.join(directory, name), b" " * _ROOM_BYTES, os.O_EXCL)
 
 
 def write_stop(directory: str, record: Json) -> None:
-    """Put a stop into the room reserved for it. A reader at the same moment may find none, so signal after writing."""
+    """Put a stop into the room reserved for it. A reader at the same moment may find none, so
+    signal after writing.
+    """
     _write_over(os.path.join(directory, STOP), _in_room(record))
 
 
 def write_exit(directory: str, record: Json) -> bool:
-    """Put the exit record in place, in the room reserved for it, safe from a power cut too. False when the run has one already."""
+    """Put the exit record in place, in the room reserved for it, safe from a power cut too. False
+    when the run has one already.
+    """
     room = os.path.join(directory, ROOM)
     _write_over(room, _in_room(record), sync=True)
     try:
@@ -105,7 +125,8 @@ def write_exit(directory: str, record: Json) -> bool:
 
 
 def _in_room(record: Json) -> bytes:
-    # Overwritten in place and never made shorter: on a full disk that needs no new block. Blanks behind JSON are still JSON.
+    # Overwritten in place and never made shorter: on a full disk that needs no new block. Blanks
+    # behind JSON are still JSON.
     return json.dumps(record).encode().ljust(_ROOM_BYTES)
 
 

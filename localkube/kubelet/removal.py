@@ -1,4 +1,6 @@
-"""Removing what a pod left on disk, whatever shape the pod gave it: locked, linked, deeper than any path can name."""
+"""Removing what a pod left on disk, whatever shape the pod gave it: locked, linked, deeper than any
+path can name.
+"""
 
 import contextlib
 import logging
@@ -10,10 +12,12 @@ log = logging.getLogger(__name__)
 
 
 def remove(directory: Path | str) -> None:
-    """Remove a directory with all below it; what a link leads to is not touched. Raises nothing: what stays is logged.
+    """Remove a directory with all below it; what a link leads to is not touched. Raises nothing:
+    what stays is logged.
 
-    Each directory within is first moved up beside the others. So no path grows beyond the first level and no call goes deeper,
-    however deep a pod's program went; a removal that is cut short is finished by the next.
+    Each directory within is first moved up beside the others. So no path grows beyond the first
+    level and no call goes deeper, however deep a pod's program went; a removal that is cut short is
+    finished by the next.
     """
     root = os.fspath(directory)
     if not os.path.isdir(root) or os.path.islink(root):
@@ -25,7 +29,9 @@ def remove(directory: Path | str) -> None:
     for path in found:  # grows while it is walked, until the leaves
         for entry in _entries(path):
             if entry.is_dir(follow_symlinks=False):
-                found.append(entry.path if path == root else _move(entry.path, f"{moved}{len(found)}"))
+                found.append(
+                    entry.path if path == root else _move(entry.path, f"{moved}{len(found)}")
+                )
             else:
                 with contextlib.suppress(OSError):
                     os.unlink(entry.path)
@@ -34,7 +40,9 @@ def remove(directory: Path | str) -> None:
 
 
 def _entries(path: str) -> list[os.DirEntry[str]]:
-    """What is in a directory, which is unlocked first: without write permission it could be neither emptied nor moved."""
+    """What is in a directory, which is unlocked first: without write permission it could be neither
+    emptied nor moved.
+    """
     try:
         os.chmod(path, 0o700)
         with os.scandir(path) as found:

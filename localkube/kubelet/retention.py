@@ -1,4 +1,6 @@
-"""How long the logs of finished pods stay on disk: the pods' objects stay as long as somebody wants them, their bytes do not."""
+"""How long the logs of finished pods stay on disk: the pods' objects stay as long as somebody wants
+them, their bytes do not.
+"""
 
 import os
 import time
@@ -13,7 +15,9 @@ KEPT_BYTES = 2 << 30
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """The directory of a finished pod: when it was last changed, which is the pod's end, and what it takes."""
+    """The directory of a finished pod: when it was last changed, which is the pod's end, and what
+    it takes.
+    """
 
     directory: Path
     changed_at: float
@@ -33,8 +37,12 @@ def survey(root: Path, finished: Iterable[str]) -> Sequence[Leftover]:
     return found
 
 
-def surplus(found: Iterable[Leftover], *, now: float, seconds: float = KEPT_SECONDS, size: int = KEPT_BYTES) -> Sequence[Path]:
-    """What is to go: all that is older than `seconds`, and the oldest of the rest until it fits in `size` bytes."""
+def surplus(
+    found: Iterable[Leftover], *, now: float, seconds: float = KEPT_SECONDS, size: int = KEPT_BYTES
+) -> Sequence[Path]:
+    """What is to go: all that is older than `seconds`, and the oldest of the rest until it fits in
+    `size` bytes.
+    """
     gone: list[Path] = []
     total = 0
     for leftover in sorted(found, key=lambda leftover: leftover.changed_at, reverse=True):

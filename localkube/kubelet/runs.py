@@ -1,7 +1,9 @@
-"""Container runs as the server sees them: start, look, wait, stop, sweep. A run lives in its directory and outlives the server.
+"""Container runs as the server sees them: start, look, wait, stop, sweep. A run lives in its
+directory and outlives the server.
 
-A run is one start of one container, in DATA/pods/POD-UID/CONTAINER/ATTEMPT. Its `supervisor` does the work; all that is known
-here is read from its files and from /proc, so a server that was just started knows as much as the one that started the run.
+A run is one start of one container, in DATA/pods/POD-UID/CONTAINER/ATTEMPT. Its `supervisor` does
+the work; all that is known here is read from its files and from /proc, so a server that was just
+started knows as much as the one that started the run.
 """
 
 import asyncio
@@ -25,7 +27,9 @@ log = logging.getLogger(__name__)
 
 SUPERVISOR = Path(__file__).resolve().with_name("supervisor.py")
 CLAIM_SECONDS = 30.0
-"""A supervisor that has not taken up its run after this time will not: Python itself could not start."""
+"""A supervisor that has not taken up its run after this time will not: Python itself could not
+start.
+"""
 
 END_SECONDS = 10.0
 POLL_SECONDS = 0.01
@@ -37,7 +41,9 @@ UNSTARTED: Literal["unstarted"] = "unstarted"
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """What to run. `argv[0]` is looked for in the PATH of `env`; sizes are in bytes, `memory_limit` is for the whole process tree."""
+    """What to run. `argv[0]` is looked for in the PATH of `env`; sizes are in bytes, `memory_limit`
+    is for the whole process tree.
+    """
 
     argv: list[str]
     env: Mapping[str, str]
@@ -57,7 +63,9 @@ class Starting:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """`pid` is the container's first process; everything below `supervisor` belongs to the container, whoever its parent is."""
+    """`pid` is the container's first process; everything below `supervisor` belongs to the
+    container, whoever its parent is.
+    """
 
     pid: int
     started_at: datetime
@@ -68,9 +76,10 @@ class Running:
 class Exited:
     """How a run ended. After a signal `exit_code` is 128 more than it.
 
-    `reason` is Completed, Error, OOMKilled, ContainerCannotRun (127 not found, 126 not executable, 128 other; it never ran),
-    or ContainerStatusUnknown (137: its supervisor was killed). `peak_memory` is the most bytes that were measured, a bound from
-    above below the memory limit; 0 when the run was over before the first measurement.
+    `reason` is Completed, Error, OOMKilled, ContainerCannotRun (127 not found, 126 not executable,
+    128 other; it never ran), or ContainerStatusUnknown (137: its supervisor was killed).
+    `peak_memory` is the most bytes that were measured, a bound from above below the memory limit; 0
+    when the run was over before the first measurement.
     """
 
     exit_code: int
@@ -86,22 +95,27 @@ RunState = Literal["unstarted"] | Starting | Running | Exited
 
 
 def start(directory: Path, spec: RunSpec) -> None:
-    """Run `spec` in this directory, once: further calls, at any time and from any process, change nothing.
+    """Run `spec` in this directory, once: further calls, at any time and from any process, change
+    nothing.
 
-    Returns in milliseconds, before the command runs. OSError when the disk is full or no process can be made; then nothing runs.
+    Returns in milliseconds, before the command runs. OSError when the disk is full or no process
+    can be made; then nothing runs.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     run = _place(directory)
     if records.read(run, records.CLAIM) is None:
         records.reserve(run)
-        records.write_first(run, records.SPEC, asdict(spec) | {"die_with": _identity(spec.die_with)})
+        records.write_first(
+            run, records.SPEC, asdict(spec) | {"die_with": _identity(spec.die_with)}
+        )
         _launch(run)
 
 
 def state(directory: Path) -> RunState:
     """What is true of the run now, also after its server, its supervisor or both were killed.
 
-    Of a supervisor that was killed, this ends every process of the run (some milliseconds) and records ContainerStatusUnknown.
+    Of a supervisor that was killed, this ends every process of the run (some milliseconds) and
+    records ContainerStatusUnknown.
     """
     run = _place(directory)
     if ended := _exited(run):
@@ -128,7 +142,9 @@ async def started(directory: Path) -> Running | Exited:
 
 
 async def wait(directory: Path) -> Exited:
-    """Return when the run has ended, with nothing of it left. Any number may wait, in any process, started it or not."""
+    """Return when the run has ended, with nothing of it left. Any number may wait, in any process,
+    started it or not.
+    """
     run = _place(directory)
     begun = time.monotonic()
     while True:
@@ -147,10 +163,12 @@ async def wait(directory: Path) -> Exited:
 
 
 def stop(directory: Path, grace: float) -> None:
-    """Send TERM to the container's first process now and KILL to all of it after `grace` seconds; 0 is KILL now.
+    """Send TERM to the container's first process now and KILL to all of it after `grace` seconds; 0
+    is KILL now.
 
-    The supervisor sees to it, whatever becomes of the server. Another call can only shorten the time. A run that was asked
-    for and not started yet is not started any more. Does nothing where nothing runs.
+    The supervisor sees to it, whatever becomes of the server. Another call can only shorten the
+    time. A run that was asked for and not started yet is not started any more. Does nothing where
+    nothing runs.
     """
     run = _place(directory)
     if records.read(run, records.SPEC) is None or records.read(run, records.EXIT) is not None:
@@ -165,7 +183,9 @@ def stop(directory: Path, grace: float) -> None:
 
 
 def sweep(root: Path, keep: Container[str]) -> None:
-    """End and remove what belongs to no pod of `keep` (uids): `root` is DATA/pods. Blocks until it is gone, END_SECONDS at most."""
+    """End and remove what belongs to no pod of `keep` (uids): `root` is DATA/pods. Blocks until it
+    is gone, END_SECONDS at most.
+    """
     found = [pod for pod in _entries(str(root)) if os.path.basename(pod) not in keep]
     _end([run for pod in found for run in _runs(pod)], root, lambda uid: uid not in keep)
     for pod in found:
@@ -173,7 +193,9 @@ def sweep(root: Path, keep: Container[str]) -> None:
 
 
 def kill_everything(root: Path) -> None:
-    """End every run below `root`, DATA/pods, and leave their directories. Blocks until all are gone, END_SECONDS at most."""
+    """End every run below `root`, DATA/pods, and leave their directories. Blocks until all are
+    gone, END_SECONDS at most.
+    """
     _end([run for pod in _entries(str(root)) for run in _runs(pod)], root, lambda _: True)
 
 
@@ -183,12 +205,23 @@ def _place(directory: Path) -> str:
 
 
 def _launch(run: str) -> None:
-    """Start a supervisor that is nobody's child: the shell in between ends at once, so no one needs to reap it later."""
-    # A Python that is not in a usual place may need its libraries found; nothing else of our environment goes further down.
+    """Start a supervisor that is nobody's child: the shell in between ends at once, so no one needs
+    to reap it later.
+    """
+    # A Python that is not in a usual place may need its libraries found; nothing else of our
+    # environment goes further down.
     env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
     command = ["/bin/sh", "-c", '"$@" &', "sh", sys.executable, "-I", "-S", str(SUPERVISOR), run]
     with open(os.path.join(run, records.ERRORS), "ab") as errors:
-        done = subprocess.run(command, env=env, cwd="/", stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True)
+        done = subprocess.run(
+            command,
+            env=env,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=errors,
+            stderr=errors,
+            start_new_session=True,
+        )
     if done.returncode != 0:
         raise OSError(f"no process could be started for {run}: see {records.ERRORS} there")
 
@@ -220,18 +253,37 @@ def _exited(run: str) -> Exited | None:
 
 
 def _unknown(started_at: float, message: str) -> Exited:
-    return Exited(keeper.KILLED, 9, "ContainerStatusUnknown", message, _moment(started_at), _moment(time.time()))
+    return Exited(
+        keeper.KILLED,
+        9,
+        "ContainerStatusUnknown",
+        message,
+        _moment(started_at),
+        _moment(time.time()),
+    )
 
 
 def _bury(run: str, claim: Mapping[str, Any]) -> Exited:
-    """Kill what is left of a run without a supervisor, and record that nobody knows how it ended."""
-    left = proctree.kill_all(lambda: [pid for pid, mark in proctree.marked(records.MARK).items() if mark == run], END_SECONDS)
+    """Kill what is left of a run without a supervisor, and record that nobody knows how it
+    ended.
+    """
+    left = proctree.kill_all(
+        lambda: [pid for pid, mark in proctree.marked(records.MARK).items() if mark == run],
+        END_SECONDS,
+    )
     if left:
         log.error("processes of %s could not be killed: %s", run, left)
     running = records.read(run, records.RUNNING) or {}
-    why = "the supervisor of this container was killed" if claim["pid"] else f"no supervisor took up this run: see {records.ERRORS}"
+    why = (
+        "the supervisor of this container was killed"
+        if claim["pid"]
+        else f"no supervisor took up this run: see {records.ERRORS}"
+    )
     ended = _unknown(running.get("started_at", claim["claimed_at"] or time.time()), why)
-    record = asdict(ended) | {"started_at": ended.started_at.timestamp(), "finished_at": ended.finished_at.timestamp()}
+    record = asdict(ended) | {
+        "started_at": ended.started_at.timestamp(),
+        "finished_at": ended.finished_at.timestamp(),
+    }
     try:
         records.write_exit(run, record)
     except OSError as error:
@@ -240,22 +292,31 @@ def _bury(run: str, claim: Mapping[str, Any]) -> Exited:
 
 
 def _end(runs: Collection[str], root: Path, mine: Callable[[str], bool]) -> None:
-    """End these runs, and every process marked as being of a run below `root` of a pod that is `mine`, known run or not."""
+    """End these runs, and every process marked as being of a run below `root` of a pod that is
+    `mine`, known run or not.
+    """
     for run in runs:
         stop(Path(run), 0)
-        # Where no supervisor has come yet, none needs to any more; on a full disk it would come, and obey the stop.
+        # Where no supervisor has come yet, none needs to any more; on a full disk it would come,
+        # and obey the stop.
         with contextlib.suppress(OSError):
             records.write_first(run, records.CLAIM, _NOBODY)
     claims = [claim for run in runs if (claim := records.read(run, records.CLAIM))]
     deadline = time.monotonic() + END_SECONDS
-    while (claims := [claim for claim in claims if _is_supervised(claim)]) and time.monotonic() < deadline:
+    while (
+        claims := [claim for claim in claims if _is_supervised(claim)]
+    ) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
     for claim in claims:
         proctree.send(claim["pid"], claim["ticks"], signal.SIGKILL)
 
     def of_mine() -> list[int]:
         marks = proctree.marked(records.MARK)
-        return [pid for pid, mark in marks.items() if (uid := _pod_of(mark, root)) is not None and mine(uid)]
+        return [
+            pid
+            for pid, mark in marks.items()
+            if (uid := _pod_of(mark, root)) is not None and mine(uid)
+        ]
 
     if left := proctree.kill_all(of_mine, END_SECONDS):
         log.error("processes of runs below %s could not be killed: %s", root, left)
@@ -268,10 +329,14 @@ def _pod_of(run: str, root: Path) -> str | None:
 
 
 def _runs(pod: str) -> Iterator[str]:
-    """The directories of a pod's runs: CONTAINER/ATTEMPT with a spec; what else lies there, as volumes do, is not looked into."""
+    """The directories of a pod's runs: CONTAINER/ATTEMPT with a spec; what else lies there, as
+    volumes do, is not looked into.
+    """
     for container in _entries(pod):
         for attempt in _entries(container):
-            if os.path.basename(attempt).isdigit() and os.path.exists(os.path.join(attempt, records.SPEC)):
+            if os.path.basename(attempt).isdigit() and os.path.exists(
+                os.path.join(attempt, records.SPEC)
+            ):
                 yield os.path.realpath(attempt)
 
 
@@ -284,7 +349,9 @@ def _entries(directory: str) -> list[str]:
 
 
 async def _gone(pid: int, ticks: int) -> None:
-    """Return when that process has ended. Looks again and again where the kernel or the open-file limit allows no handle."""
+    """Return when that process has ended. Looks again and again where the kernel or the open-file
+    limit allows no handle.
+    """
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -305,7 +372,9 @@ async def _gone(pid: int, ticks: int) -> None:
 
 
 def _reap(pid: int) -> None:
-    """Where this server is init, as in a container of its own, supervisors come to it as children."""
+    """Where this server is init, as in a container of its own, supervisors come to it as
+    children.
+    """
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:

@@ -1,4 +1,6 @@
-"""From a container of a pod to the command that the runtime starts: image, variables, mounts and limits put together."""
+"""From a container of a pod to the command that the runtime starts: image, variables, mounts and
+limits put together.
+"""
 
 import asyncio
 import sys
@@ -17,7 +19,8 @@ from localkube.recorder import Recorder
 from localkube.resources import CONFIGMAPS, PERSISTENTVOLUMECLAIMS, SECRETS
 
 CLAIMS = "claims"
-"""Directory of the data directory: what claims hold, each in a directory named by its claim's uid."""
+"""Directory of the data directory: what claims hold, each in a directory named by its claim's uid.
+"""
 
 TERMINATION_PATH = "/dev/termination-log"
 PYTHON = Path(sys.executable).parent
@@ -25,7 +28,9 @@ PYTHON = Path(sys.executable).parent
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What every pod's life needs of the place where it runs. `pressure` tells why no container may start now, or nothing."""
+    """What every pod's life needs of the place where it runs. `pressure` tells why no container may
+    start now, or nothing.
+    """
 
     objects: Objects
     recorder: Recorder
@@ -34,7 +39,9 @@ class Site:
     virtual_gpus: bool
     pressure: Callable[[], str]
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the life that looks at its pod: of many at once, each lets others on the event loop have theirs in between."""
+    """Held by the life that looks at its pod: of many at once, each lets others on the event loop
+    have theirs in between.
+    """
 
     @property
     def root(self) -> Path:
@@ -54,10 +61,19 @@ class Site:
 
 def program_of(container: Object) -> images.Program:
     """What the container's image and command come to. Raises ImageError."""
-    return images.resolve(container.get("image") or "", container.get("command") or (), container.get("args") or ())
+    return images.resolve(
+        container.get("image") or "", container.get("command") or (), container.get("args") or ()
+    )
 
 
-def run_spec(site: Site, pod: Object, container: Object, places: Mapping[str, Path], directory: Path, pod_directory: Path) -> runs.RunSpec:
+def run_spec(
+    site: Site,
+    pod: Object,
+    container: Object,
+    places: Mapping[str, Path],
+    directory: Path,
+    pod_directory: Path,
+) -> runs.RunSpec:
     """What the runtime is to start in `directory`; `places` are the pod's volumes.
 
     Raises ImageError, ConfigError and MountError; nothing of the run exists then.
@@ -69,12 +85,22 @@ def run_spec(site: Site, pod: Object, container: Object, places: Mapping[str, Pa
     start = environment.base(pod, home, scratch, PYTHON)
     env = environment.variables(pod, container, site.sources(pod), start)
     message_file = directory / TERMINATION_LOG
-    extra = dict(program.files) | {container.get("terminationMessagePath") or TERMINATION_PATH: message_file}
+    extra = dict(program.files) | {
+        container.get("terminationMessagePath") or TERMINATION_PATH: message_file
+    }
     mounts = volumes.mounts(container, places, env, extra)
     argv = [mounts.translate(environment.expand(text, env)) for text in program.args]
     own = program.command == container.get("command")
-    argv[:0] = [mounts.translate(environment.expand(text, env)) for text in program.command] if own else program.command
-    env |= {item["name"]: mounts.translate(env[item["name"]]) for item in container.get("env") or () if not item.get("valueFrom")}
+    argv[:0] = (
+        [mounts.translate(environment.expand(text, env)) for text in program.command]
+        if own
+        else program.command
+    )
+    env |= {
+        item["name"]: mounts.translate(env[item["name"]])
+        for item in container.get("env") or ()
+        if not item.get("valueFrom")
+    }
     env |= mounts.variables() | {"LOCALKUBE_TERMINATION_LOG": str(message_file)}
     environment.check_size(env, argv)
     if missing := tools.missing(argv, env):
@@ -97,5 +123,7 @@ def _working_directory(container: Object, mounts: volumes.Mounts, home: Path) ->
         return str(home)
     path = mounts.translate(wanted)
     if not Path(path).is_dir():
-        raise ConfigError(f"workingDir {wanted} does not exist on this machine and no volume is mounted there")
+        raise ConfigError(
+            f"workingDir {wanted} does not exist on this machine and no volume is mounted there"
+        )
     return path

@@ -1,4 +1,6 @@
-"""What containers and the machine use, measured: processor time between two looks, memory at the last."""
+"""What containers and the machine use, measured: processor time between two looks, memory at the
+last.
+"""
 
 import os
 import time
@@ -17,7 +19,9 @@ Container = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """Processor seconds used so far by the process with this pid (a supervisor, which is not counted), and when that was."""
+    """Processor seconds used so far by the process with this pid (a supervisor, which is not
+    counted), and when that was.
+    """
 
     supervisor: int
     seconds: float
@@ -25,7 +29,9 @@ class _Look:
 
 
 class Stats:
-    """Usage of running containers by difference; a container shows from its second measurement on."""
+    """Usage of running containers by difference; a container shows from its second measurement
+    on.
+    """
 
     def __init__(self) -> None:
         self._looks: dict[Container, _Look] = {}
@@ -34,7 +40,9 @@ class Stats:
         self._node: Usage | None = None
 
     def measure(self, running: Mapping[Container, int]) -> None:
-        """Look at the process trees below the supervisors (pids) of what runs now, and at the machine. Milliseconds, off the event loop."""
+        """Look at the process trees below the supervisors (pids) of what runs now, and at the
+        machine. Milliseconds, off the event loop.
+        """
         looks: dict[Container, _Look] = {}
         usage: dict[Container, Usage] = {}
         for container, supervisor in running.items():
@@ -43,14 +51,18 @@ class Stats:
             looks[container] = look
             if before is not None and before.supervisor == supervisor:
                 memory = proctree.pss(proctree.descendants(supervisor))
-                usage[container] = _usage(look.seconds - before.seconds, memory, look.at - before.at)
+                usage[container] = _usage(
+                    look.seconds - before.seconds, memory, look.at - before.at
+                )
         self._looks, self._usage = looks, usage
         self._measure_node()
 
     def _measure_node(self) -> None:
         seconds, at = _busy_seconds(), time.monotonic()
         if self._node_look is not None:
-            self._node = _usage(seconds - self._node_look[0], _used_memory(), at - self._node_look[1])
+            self._node = _usage(
+                seconds - self._node_look[0], _used_memory(), at - self._node_look[1]
+            )
         self._node_look = (seconds, at)
 
     def pods(self) -> Mapping[str, Mapping[str, Usage]]:
@@ -70,7 +82,9 @@ def _usage(seconds: float, memory: int, window: float) -> Usage:
 
 
 def _busy_seconds() -> float:
-    """Processor time that the machine did not idle away since boot: user, nice, system, irq, softirq and steal of /proc/stat."""
+    """Processor time that the machine did not idle away since boot: user, nice, system, irq,
+    softirq and steal of /proc/stat.
+    """
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
 

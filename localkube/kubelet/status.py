@@ -1,4 +1,6 @@
-"""A pod's status from the states of its containers: pure functions, in the form that a real kubelet writes (`recorded/pod`)."""
+"""A pod's status from the states of its containers: pure functions, in the form that a real kubelet
+writes (`recorded/pod`).
+"""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +22,9 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What there is to say about one container. `run` is the number of its newest start, None before the first; `last` the end before."""
+    """What there is to say about one container. `run` is the number of its newest start, None
+    before the first; `last` the end before.
+    """
 
     state: Waiting | runs.Running | runs.Exited
     last: runs.Exited | None = None
@@ -30,19 +34,27 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a pod is ended before its containers are done; `disruption` when that is not the pod's own doing."""
+    """Why a pod is ended before its containers are done; `disruption` when that is not the pod's
+    own doing.
+    """
 
     reason: str
     message: str
     disruption: bool = False
 
 
-NODE_SHUTDOWN = Verdict("NodeShutdown", "Pod was terminated in response to imminent node shutdown.", disruption=True)
-DEADLINE_EXCEEDED = Verdict("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+NODE_SHUTDOWN = Verdict(
+    "NodeShutdown", "Pod was terminated in response to imminent node shutdown.", disruption=True
+)
+DEADLINE_EXCEEDED = Verdict(
+    "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
+)
 
 
 def container_id(pod: Object, container: str, run: int) -> str:
-    """The id of one run of a container: unlike any other's, and the same whenever it is asked for."""
+    """The id of one run of a container: unlike any other's, and the same whenever it is asked
+    for.
+    """
     return f"localkube://{hashlib.sha256(f'{uid_of(pod)}/{container}/{run}'.encode()).hexdigest()}"
 
 
@@ -65,10 +77,19 @@ def before_first_start(pod: Object) -> Waiting:
     return Waiting("PodInitializing" if init_containers(pod) else "ContainerCreating")
 
 
-def status_of(pod: Object, views: Mapping[str, View], *, live: bool, prepared: bool, verdict: Verdict | None = None) -> Object:
-    """The whole status: what others wrote into the old one stays. `prepared` says that the volumes are there.
+def status_of(
+    pod: Object,
+    views: Mapping[str, View],
+    *,
+    live: bool,
+    prepared: bool,
+    verdict: Verdict | None = None,
+) -> Object:
+    """The whole status: what others wrote into the old one stays. `prepared` says that the volumes
+    are there.
 
-    `live` is whether any process of the pod is left: a verdict, or a deletion, ends the pod only when none is.
+    `live` is whether any process of the pod is left: a verdict, or a deletion, ends the pod only
+    when none is.
     """
     old = pod.get("status") or {}
     over = not live
@@ -77,27 +98,45 @@ def status_of(pod: Object, views: Mapping[str, View], *, live: bool, prepared: b
         phase = "Failed"
     elif over and is_terminating(pod) and phase not in FINISHED:
         phase = "Succeeded" if _all_succeeded(pod["spec"]["containers"], views) else "Failed"
-    status = {key: value for key, value in old.items() if key in ("qosClass", "nominatedNodeName", "reason", "message")}
-    status |= {"phase": phase, "hostIP": POD_IP, "hostIPs": [{"ip": POD_IP}], "startTime": old.get("startTime") or clock.stamp()}
+    status = {
+        key: value
+        for key, value in old.items()
+        if key in ("qosClass", "nominatedNodeName", "reason", "message")
+    }
+    status |= {
+        "phase": phase,
+        "hostIP": POD_IP,
+        "hostIPs": [{"ip": POD_IP}],
+        "startTime": old.get("startTime") or clock.stamp(),
+    }
     if verdict is not None and phase == "Failed":
         status |= {"reason": verdict.reason, "message": verdict.message}
     if prepared or "podIP" in old:
         status |= {"podIP": POD_IP, "podIPs": [{"ip": POD_IP}]}
     status["conditions"] = _conditions(pod, views, phase, prepared, verdict)
     if init_containers(pod):
-        status["initContainerStatuses"] = [container_status(pod, container, views[container["name"]]) for container in init_containers(pod)]
-    status["containerStatuses"] = [container_status(pod, container, views[container["name"]]) for container in pod["spec"]["containers"]]
+        status["initContainerStatuses"] = [
+            container_status(pod, container, views[container["name"]])
+            for container in init_containers(pod)
+        ]
+    status["containerStatuses"] = [
+        container_status(pod, container, views[container["name"]])
+        for container in pod["spec"]["containers"]
+    ]
     return status
 
 
 def phase_of(pod: Object, views: Mapping[str, View], *, live: bool) -> str:
-    """The phase that the containers alone give (kubelet `getPhase`); a container that waits to be restarted counts as stopped.
+    """The phase that the containers alone give (kubelet `getPhase`); a container that waits to be
+    restarted counts as stopped.
 
     A pod whose main containers are done is running still while a sidecar does.
     """
     policy = pod["spec"].get("restartPolicy", "Always")
     mains = [views[container["name"]] for container in pod["spec"]["containers"]]
-    inits = [views[container["name"]] for container in init_containers(pod) if not is_sidecar(container)]
+    inits = [
+        views[container["name"]] for container in init_containers(pod) if not is_sidecar(container)
+    ]
     if not any(view.run is not None for view in mains):
         if policy == "Never" and any(_failed(view) for view in inits):
             return "Pending" if live else "Failed"
@@ -126,10 +165,14 @@ def _all_succeeded(containers: Iterable[Object], views: Mapping[str, View]) -> b
 
 
 def container_status(pod: Object, container: Object, view: View) -> Object:
-    """The entry of containerStatuses for one container. There are no probes, so a container that runs is ready."""
+    """The entry of containerStatuses for one container. There are no probes, so a container that
+    runs is ready.
+    """
     name = container["name"]
     running = isinstance(view.state, runs.Running)
-    plain_init = any(container is other for other in init_containers(pod)) and not is_sidecar(container)
+    plain_init = any(container is other for other in init_containers(pod)) and not is_sidecar(
+        container
+    )
     current = "" if view.run is None else container_id(pod, name, view.run)
     status: Object = {
         "name": name,
@@ -146,15 +189,23 @@ def container_status(pod: Object, container: Object, view: View) -> Object:
 
 
 def _last_state(pod: Object, name: str, view: View) -> Object:
-    """The end before: of the newest run while the container waits for its next, else of the run before that."""
+    """The end before: of the newest run while the container waits for its next, else of the run
+    before that.
+    """
     if view.last is None or view.run is None:
         return {}
-    return _state(view.last, container_id(pod, name, view.run if isinstance(view.state, Waiting) else view.run - 1))
+    return _state(
+        view.last,
+        container_id(pod, name, view.run if isinstance(view.state, Waiting) else view.run - 1),
+    )
 
 
 def _state(state: Waiting | runs.Running | runs.Exited, identity: str) -> Object:
     if isinstance(state, Waiting):
-        return {"waiting": {"reason": state.reason} | ({"message": state.message} if state.message else {})}
+        return {
+            "waiting": {"reason": state.reason}
+            | ({"message": state.message} if state.message else {})
+        }
     if isinstance(state, runs.Running):
         return {"running": {"startedAt": clock.stamp(state.started_at)}}
     terminated: Object = {"exitCode": state.exit_code}
@@ -163,19 +214,31 @@ def _state(state: Waiting | runs.Running | runs.Exited, identity: str) -> Object
     terminated["reason"] = state.reason
     if state.message:
         terminated["message"] = state.message
-    times = {"startedAt": clock.stamp(state.started_at), "finishedAt": clock.stamp(state.finished_at)}
+    times = {
+        "startedAt": clock.stamp(state.started_at),
+        "finishedAt": clock.stamp(state.finished_at),
+    }
     return {"terminated": terminated | times | {"containerID": identity}}
 
 
-def _conditions(pod: Object, views: Mapping[str, View], phase: str, prepared: bool, verdict: Verdict | None) -> list[Object]:
-    """The five of every pod in a real kubelet's order, then what others set, then the disruption, if any."""
+def _conditions(
+    pod: Object, views: Mapping[str, View], phase: str, prepared: bool, verdict: Verdict | None
+) -> list[Object]:
+    """The five of every pod in a real kubelet's order, then what others set, then the disruption,
+    if any.
+    """
     old = (pod.get("status") or {}).get("conditions") or []
-    conditions = [_condition("PodReadyToStartContainers", prepared and phase not in FINISHED), _initialized(pod, views)]
+    conditions = [
+        _condition("PodReadyToStartContainers", prepared and phase not in FINISHED),
+        _initialized(pod, views),
+    ]
     conditions += _readiness(pod, views, phase)
     conditions.append(condition_of(old, "PodScheduled") or _condition("PodScheduled", True))
     ours = {condition["type"] for condition in conditions}
     if verdict is not None and verdict.disruption:
-        conditions.append(_condition("DisruptionTarget", True, "TerminationByKubelet", verdict.message))
+        conditions.append(
+            _condition("DisruptionTarget", True, "TerminationByKubelet", verdict.message)
+        )
         ours.add("DisruptionTarget")
     ordered = [_since(condition, old) for condition in conditions]
     return ordered + [condition for condition in old if condition["type"] not in ours]
@@ -189,7 +252,11 @@ def _since(condition: Object, old: Sequence[Object]) -> Object:
 
 
 def _condition(kind: str, holds: bool, reason: str = "", message: str = "") -> Object:
-    condition: Object = {"type": kind, "status": "True" if holds else "False", "lastProbeTime": None}
+    condition: Object = {
+        "type": kind,
+        "status": "True" if holds else "False",
+        "lastProbeTime": None,
+    }
     if reason:
         condition["reason"] = reason
     if message:
@@ -198,24 +265,42 @@ def _condition(kind: str, holds: bool, reason: str = "", message: str = "") -> O
 
 
 def _initialized(pod: Object, views: Mapping[str, View]) -> Object:
-    started = any(views[container["name"]].run is not None for container in pod["spec"]["containers"])
+    started = any(
+        views[container["name"]].run is not None for container in pod["spec"]["containers"]
+    )
     inits = [(container["name"], views[container["name"]]) for container in init_containers(pod)]
     sidecars = {container["name"] for container in init_containers(pod) if is_sidecar(container)}
-    waits = [name for name, view in inits if not _succeeded(view) and not (name in sidecars and isinstance(view.state, runs.Running))]
+    waits = [
+        name
+        for name, view in inits
+        if not _succeeded(view) and not (name in sidecars and isinstance(view.state, runs.Running))
+    ]
     if started or not waits:
         return _condition("Initialized", True)
-    return _condition("Initialized", False, "ContainersNotInitialized", f"containers with incomplete status: [{' '.join(waits)}]")
+    return _condition(
+        "Initialized",
+        False,
+        "ContainersNotInitialized",
+        f"containers with incomplete status: [{' '.join(waits)}]",
+    )
 
 
 def _readiness(pod: Object, views: Mapping[str, View], phase: str) -> list[Object]:
     if phase in FINISHED:
         reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
         return [_condition("Ready", False, reason), _condition("ContainersReady", False, reason)]
-    unready = [c["name"] for c in pod["spec"]["containers"] if not isinstance(views[c["name"]].state, runs.Running)]
+    unready = [
+        c["name"]
+        for c in pod["spec"]["containers"]
+        if not isinstance(views[c["name"]].state, runs.Running)
+    ]
     if not unready:
         return [_condition("Ready", True), _condition("ContainersReady", True)]
     message = f"containers with unready status: [{' '.join(unready)}]"
-    return [_condition(kind, False, "ContainersNotReady", message) for kind in ("Ready", "ContainersReady")]
+    return [
+        _condition(kind, False, "ContainersNotReady", message)
+        for kind in ("Ready", "ContainersReady")
+    ]
 
 
 def go_duration(seconds: int) -> str:

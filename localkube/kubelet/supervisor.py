@@ -1,6 +1,8 @@
-"""The program that keeps one container run and outlives the server: `python -I -S supervisor.py DIRECTORY`.
+"""The program that keeps one container run and outlives the server: `python -I -S supervisor.py
+DIRECTORY`.
 
-Nothing but the door: what Python runs as a program it compiles each time, what is imported it does not.
+Nothing but the door: what Python runs as a program it compiles each time, what is imported it does
+not.
 """
 
 import os

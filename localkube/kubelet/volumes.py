@@ -1,11 +1,12 @@
 """A pod's volumes as directories of this machine, and how a container finds them.
 
-Without root there is no mount namespace that could show a volume at its mountPath, so a path in the pod's spec is translated
-instead: wherever a container's command, arguments, working directory or environment values name a mountPath, or anything below
-it, the real directory is put in its place (`Mounts.translate`). Each mount is also named by the variable LOCALKUBE_MOUNT_NAME.
-What this cannot do: a path written inside a program or a file is not seen, so such a program must take its paths from arguments
-or variables; `readOnly` is kept for the files of config maps and secrets, which are made read-only, but not for directories,
-because a pod is the same user as the server.
+Without root there is no mount namespace that could show a volume at its mountPath, so a path in the
+pod's spec is translated instead: wherever a container's command, arguments, working directory or
+environment values name a mountPath, or anything below it, the real directory is put in its place
+(`Mounts.translate`). Each mount is also named by the variable LOCALKUBE_MOUNT_NAME. What this
+cannot do: a path written inside a program or a file is not seen, so such a program must take its
+paths from arguments or variables; `readOnly` is kept for the files of config maps and secrets,
+which are made read-only, but not for directories, because a pod is the same user as the server.
 """
 
 import os
@@ -31,41 +32,62 @@ _NOT_WITHIN = r"(?<![\w.@%+~/*?\]})-])"
 
 
 class MountError(Exception):
-    """A volume cannot be had: the pod waits in ContainerCreating with an event FailedMount of this text."""
+    """A volume cannot be had: the pod waits in ContainerCreating with an event FailedMount of this
+    text.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Mounts:
-    """Where the paths of one container really are: mountPath to directory or file of this machine."""
+    """Where the paths of one container really are: mountPath to directory or file of this
+    machine.
+    """
 
     targets: Mapping[str, Path]
     names: Mapping[str, Path] = field(default_factory=dict)
 
     def translate(self, text: str) -> str:
-        """Put the real path wherever `text` names a mounted one as a whole path: alone, after `=`, `:`, a quote or a blank.
+        """Put the real path wherever `text` names a mounted one as a whole path: alone, after `=`,
+        `:`, a quote or a blank.
 
-        The longest mountPath wins; a part of another path (`/srv/data` for a mount at `/data`) is left alone.
+        The longest mountPath wins; a part of another path (`/srv/data` for a mount at `/data`) is
+        left alone.
         """
         if not self.targets:
             return text
         paths = "|".join(re.escape(path) for path in sorted(self.targets, key=len, reverse=True))
-        return re.sub(f"{_NOT_WITHIN}(?:{paths}){_NOT_PATH}", lambda match: str(self.targets[match.group()]), text)
+        return re.sub(
+            f"{_NOT_WITHIN}(?:{paths}){_NOT_PATH}",
+            lambda match: str(self.targets[match.group()]),
+            text,
+        )
 
     def variables(self) -> dict[str, str]:
         """LOCALKUBE_MOUNT_NAME for each mounted volume, its name in capitals with underscores."""
-        return {f"LOCALKUBE_MOUNT_{re.sub('[^A-Z0-9]', '_', name.upper())}": str(path) for name, path in self.names.items()}
+        return {
+            f"LOCALKUBE_MOUNT_{re.sub('[^A-Z0-9]', '_', name.upper())}": str(path)
+            for name, path in self.names.items()
+        }
 
 
-def prepare(pod: Object, directory: Path, sources: Sources, allowed: Sequence[Path]) -> dict[str, Path]:
-    """Make the pod's volumes under `directory` and say where each is; done again, it renews config maps and secrets only.
+def prepare(
+    pod: Object, directory: Path, sources: Sources, allowed: Sequence[Path]
+) -> dict[str, Path]:
+    """Make the pod's volumes under `directory` and say where each is; done again, it renews config
+    maps and secrets only.
 
     `allowed` are the directories at and below which hostPath volumes may be. Raises MountError.
     """
     wanted = pod["spec"].get("volumes") or ()
-    return {volume["name"]: _prepare(pod, volume, directory / volume["name"], sources, allowed) for volume in wanted}
+    return {
+        volume["name"]: _prepare(pod, volume, directory / volume["name"], sources, allowed)
+        for volume in wanted
+    }
 
 
-def _prepare(pod: Object, volume: Object, place: Path, sources: Sources, allowed: Sequence[Path]) -> Path:
+def _prepare(
+    pod: Object, volume: Object, place: Path, sources: Sources, allowed: Sequence[Path]
+) -> Path:
     name = volume["name"]
     kind = next((key for key in volume if key != "name"), "emptyDir")
     if kind == "hostPath":
@@ -82,7 +104,10 @@ def _prepare(pod: Object, volume: Object, place: Path, sources: Sources, allowed
         "projected": _projected,
     }
     if kind not in makers:
-        instead = f"use an emptyDir, a persistentVolumeClaim, or a hostPath below a directory given with {OPTION}"
+        instead = (
+            "use an emptyDir, a persistentVolumeClaim, or a hostPath below a directory given with "
+            f"{OPTION}"
+        )
         raise MountError(f'volume "{name}": {kind} is not on localkube; {instead}')
     try:
         _write_all(place, makers[kind](volume[kind] or {}, pod, sources))
@@ -108,7 +133,9 @@ Files = dict[str, tuple[bytes, int]]
 
 
 def _config_map(source: Object, pod: Object, sources: Sources) -> Files:
-    data = environment.config_map_data(sources, source["name"], optional=bool(source.get("optional")))
+    data = environment.config_map_data(
+        sources, source["name"], optional=bool(source.get("optional"))
+    )
     return _items(data, source, f"configmap {source['name']}", CONFIG_MASK)
 
 
@@ -126,7 +153,11 @@ def _items(data: Mapping[str, bytes], source: Object, what: str, mask: int) -> F
     missing = [item["key"] for item in items if item["key"] not in data]
     if missing and not source.get("optional"):
         raise ConfigError(f"references non-existent {what} key: {missing[0]}")
-    return {item["path"]: (data[item["key"]], (item.get("mode") or mode) & mask) for item in items if item["key"] in data}
+    return {
+        item["path"]: (data[item["key"]], (item.get("mode") or mode) & mask)
+        for item in items
+        if item["key"] in data
+    }
 
 
 def _downward(source: Object, pod: Object, sources: Sources) -> Files:
@@ -135,8 +166,13 @@ def _downward(source: Object, pod: Object, sources: Sources) -> Files:
         if ref := item.get("fieldRef"):
             text = environment.field(pod, ref["fieldPath"])
         else:
-            text = environment.resource_field(pod, pod["spec"]["containers"][0], item["resourceFieldRef"], sources.allocatable)
-        files[item["path"]] = (text.encode(), (item.get("mode") or source.get("defaultMode") or DEFAULT_MODE) & CONFIG_MASK)
+            text = environment.resource_field(
+                pod, pod["spec"]["containers"][0], item["resourceFieldRef"], sources.allocatable
+            )
+        files[item["path"]] = (
+            text.encode(),
+            (item.get("mode") or source.get("defaultMode") or DEFAULT_MODE) & CONFIG_MASK,
+        )
     return files
 
 
@@ -152,7 +188,9 @@ def _projected(source: Object, pod: Object, sources: Sources) -> Files:
 
 
 def _write_all(place: Path, files: Files) -> None:
-    """Make `place` hold exactly these files; each is replaced at once, so a reader sees the old one or the new one."""
+    """Make `place` hold exactly these files; each is replaced at once, so a reader sees the old one
+    or the new one.
+    """
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path, (content, mode) in files.items():
         target = place / _inside(path)
@@ -178,7 +216,9 @@ def _inside(path: str) -> Path:
 
 
 def _host_path(name: str, source: Object, allowed: Sequence[Path]) -> Path:
-    """The real path, when it lies at or below an allowed directory: a guard against mistakes, as pods are this user anyway."""
+    """The real path, when it lies at or below an allowed directory: a guard against mistakes, as
+    pods are this user anyway.
+    """
     wanted = Path(source["path"])
     if "\0" in source["path"]:
         raise MountError(f'volume "{name}": hostPath {str(wanted)!r} is no path')
@@ -193,21 +233,35 @@ def _host_path(name: str, source: Object, allowed: Sequence[Path]) -> Path:
         elif kind == "FileOrCreate":
             path.touch(exist_ok=True)
     except OSError as error:
-        raise MountError(f'volume "{name}": hostPath {wanted} cannot be made: {error.strerror}') from error
+        raise MountError(
+            f'volume "{name}": hostPath {wanted} cannot be made: {error.strerror}'
+        ) from error
     if not path.exists():
         raise MountError(f'volume "{name}": hostPath {wanted} does not exist')
-    if (kind in ("Directory", "DirectoryOrCreate") and not path.is_dir()) or (kind in ("File", "FileOrCreate") and not path.is_file()):
-        raise MountError(f'volume "{name}": hostPath type check failed: {wanted} is not a {kind.removesuffix("OrCreate").lower()}')
+    if (kind in ("Directory", "DirectoryOrCreate") and not path.is_dir()) or (
+        kind in ("File", "FileOrCreate") and not path.is_file()
+    ):
+        raise MountError(
+            f'volume "{name}": hostPath type check failed: {wanted} is not a '
+            f"{kind.removesuffix('OrCreate').lower()}"
+        )
     return path
 
 
-def mounts(container: Object, places: Mapping[str, Path], env: Mapping[str, str], extra: Mapping[str, Path]) -> Mounts:
-    """Where a container finds its volumeMounts; `extra` are further paths to translate. Raises MountError."""
+def mounts(
+    container: Object, places: Mapping[str, Path], env: Mapping[str, str], extra: Mapping[str, Path]
+) -> Mounts:
+    """Where a container finds its volumeMounts; `extra` are further paths to translate. Raises
+    MountError.
+    """
     targets = dict(extra)
     names: dict[str, Path] = {}
     for mount in container.get("volumeMounts") or ():
         if mount["name"] not in places:
-            raise MountError(f'volumeMounts of container "{container["name"]}" name volume "{mount["name"]}", which the pod does not have')
+            raise MountError(
+                f'volumeMounts of container "{container["name"]}" name volume "{mount["name"]}", '
+                "which the pod does not have"
+            )
         place = _sub_path(mount, places[mount["name"]], env)
         names.setdefault(mount["name"], place)
         path = mount["mountPath"].rstrip("/")
@@ -222,13 +276,16 @@ def _sub_path(mount: Object, place: Path, env: Mapping[str, str]) -> Path:
         return place
     try:
         path = place / _inside(below)
-        # Before it is made: a link that a container put on the way leads to where nothing must be made either.
+        # Before it is made: a link that a container put on the way leads to where nothing must be
+        # made either.
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(place)):
             raise ConfigError(f"{below} leaves the volume")
         if not path.exists():
             path.mkdir(parents=True)
     except (OSError, ConfigError) as error:
-        raise MountError(f'failed to prepare subPath for volumeMount "{mount["name"]}": {error}') from error
+        raise MountError(
+            f'failed to prepare subPath for volumeMount "{mount["name"]}": {error}'
+        ) from error
     return path
 
 

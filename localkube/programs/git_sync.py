@@ -1,8 +1,10 @@
-"""What a git-sync container runs on localkube: the machine's git, told by the variables that git-sync v4 knows.
+"""What a git-sync container runs on localkube: the machine's git, told by the variables that
+git-sync v4 knows.
 
-Understood are GITSYNC_REPO, _REF, _DEPTH, _ROOT, _LINK, _ONE_TIME, _PERIOD, _SUBMODULES, _USERNAME, _PASSWORD, _PASSWORD_FILE,
-_SSH_KEY_FILE, _SSH_KNOWN_HOSTS and _SSH_KNOWN_HOSTS_FILE. As there, each revision is a work tree of its own below the root, and the link
-moves to the newest at once. Exit codes: 0 done, 1 the repository could not be had, 2 wrong variables, 127 the machine has no git.
+Understood are GITSYNC_REPO, _REF, _DEPTH, _ROOT, _LINK, _ONE_TIME, _PERIOD, _SUBMODULES, _USERNAME,
+_PASSWORD, _PASSWORD_FILE, _SSH_KEY_FILE, _SSH_KNOWN_HOSTS and _SSH_KNOWN_HOSTS_FILE. As there, each
+revision is a work tree of its own below the root, and the link moves to the newest at once. Exit
+codes: 0 done, 1 the repository could not be had, 2 wrong variables, 127 the machine has no git.
 """
 
 import os
@@ -21,8 +23,13 @@ TREES = ".worktrees"
 SECONDS = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
 UNITS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 
-HELPER = '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" "$SYNC_USERNAME" "$SYNC_PASSWORD"; }; f'
-"""Hands git the name and password from variables: on a command line everybody on the machine could read them."""
+HELPER = (
+    '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" "$SYNC_USERNAME" '
+    '"$SYNC_PASSWORD"; }; f'
+)
+"""Hands git the name and password from variables: on a command line everybody on the machine could
+read them.
+"""
 
 
 class Failed(Exception):
@@ -51,7 +58,9 @@ class Settings:
 
 
 def read(given: Mapping[str, str]) -> Settings:
-    """The settings that the variables say. Ends the program, with the variable named, for those that make no sense."""
+    """The settings that the variables say. Ends the program, with the variable named, for those
+    that make no sense.
+    """
 
     def value(name: str, default: str = "") -> str:
         return given.get(f"GITSYNC_{name}", default)
@@ -72,7 +81,18 @@ def read(given: Mapping[str, str]) -> Settings:
     secret = value("PASSWORD") or _content(value("PASSWORD_FILE"), "GITSYNC_PASSWORD_FILE")
     env, options = _credentials(value("USERNAME"), secret, given)
     once = value("ONE_TIME", "false").lower() in ("true", "1", "t")
-    return Settings(repo, ref, int(depth), root, link, submodules, None if once else _period(value("PERIOD", "10s")), env, options, secret)
+    return Settings(
+        repo,
+        ref,
+        int(depth),
+        root,
+        link,
+        submodules,
+        None if once else _period(value("PERIOD", "10s")),
+        env,
+        options,
+        secret,
+    )
 
 
 def _period(text: str) -> float:
@@ -86,13 +106,27 @@ def _content(path: str, variable: str) -> str:
     try:
         return Path(path).read_text().rstrip("\r\n") if path else ""
     except (OSError, UnicodeDecodeError) as error:
-        wrong(f"{variable} names {path}, which cannot be read: {getattr(error, 'strerror', None) or 'it is not text'}")
+        wrong(
+            f"{variable} names {path}, which cannot be read: "
+            f"{getattr(error, 'strerror', None) or 'it is not text'}"
+        )
 
 
-def _credentials(username: str, secret: str, given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What git is told of who we are: its environment and its options. It never asks, for nobody would answer."""
+def _credentials(
+    username: str, secret: str, given: Mapping[str, str]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What git is told of who we are: its environment and its options. It never asks, for nobody
+    would answer.
+    """
     env = dict(given) | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    options: tuple[str, ...] = ("-c", "credential.helper=", "-c", "core.hooksPath=/dev/null", "-c", "safe.directory=*")
+    options: tuple[str, ...] = (
+        "-c",
+        "credential.helper=",
+        "-c",
+        "core.hooksPath=/dev/null",
+        "-c",
+        "safe.directory=*",
+    )
     if username or secret:
         env |= {"SYNC_USERNAME": username, "SYNC_PASSWORD": secret}
         options += ("-c", f"credential.helper={HELPER}")
@@ -100,8 +134,16 @@ def _credentials(username: str, secret: str, given: Mapping[str, str]) -> tuple[
     if key and not os.access(key, os.R_OK):
         wrong(f"GITSYNC_SSH_KEY_FILE names {key}, which cannot be read")
     checked = given.get("GITSYNC_SSH_KNOWN_HOSTS", "true").lower() not in ("false", "0", "f")
-    hosts = given.get("GITSYNC_SSH_KNOWN_HOSTS_FILE") or str(Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh/known_hosts")
-    shell = ["ssh", "-o", "BatchMode=yes", "-o", f"StrictHostKeyChecking={'yes' if checked else 'no'}"]
+    hosts = given.get("GITSYNC_SSH_KNOWN_HOSTS_FILE") or str(
+        Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh/known_hosts"
+    )
+    shell = [
+        "ssh",
+        "-o",
+        "BatchMode=yes",
+        "-o",
+        f"StrictHostKeyChecking={'yes' if checked else 'no'}",
+    ]
     shell += ["-o", f"UserKnownHostsFile='{hosts if checked else '/dev/null'}'"]
     shell += ["-o", "IdentitiesOnly=yes", "-i", f"'{key}'"] if key else []
     return env | {"GIT_SSH_COMMAND": " ".join(shell)}, options
@@ -116,11 +158,20 @@ def git(settings: Settings, *arguments: str, where: Path | None = None) -> str:
     """Run git in the root, or in a work tree; its output. Raises Failed."""
     command = ["git", *settings.options, "-C", str(where or settings.root), *arguments]
     done = subprocess.run(
-        command, env=settings.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+        command,
+        env=settings.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
     )
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise Failed(settings.clean("; ".join(said[-3:])) or f"git {arguments[0]} ended with exit code {done.returncode}")
+        raise Failed(
+            settings.clean("; ".join(said[-3:]))
+            or f"git {arguments[0]} ended with exit code {done.returncode}"
+        )
     return done.stdout.strip()
 
 
@@ -165,19 +216,38 @@ def _point(link: Path, tree: Path) -> None:
 def main() -> None:
     settings = read(os.environ)
     if shutil.which("git") is None:
-        print("git-sync: git is not on this machine, where localkube runs the commands of pods: install the package git", file=sys.stderr)
+        print(
+            (
+                "git-sync: git is not on this machine, where localkube runs the commands of "
+                "pods: install the package git"
+            ),
+            file=sys.stderr,
+        )
         sys.exit(127)
     known = ""
     while True:
         try:
             revision = sync(settings)
         except (Failed, OSError) as error:
-            print(f"git-sync: {settings.clean(settings.repo)} at {settings.ref} could not be had: {error}", file=sys.stderr, flush=True)
+            print(
+                (
+                    f"git-sync: {settings.clean(settings.repo)} at {settings.ref} could not be "
+                    f"had: {error}"
+                ),
+                file=sys.stderr,
+                flush=True,
+            )
             if settings.period is None or not known:
                 sys.exit(1)
         else:
             if revision != known:
-                print(f"git-sync: {settings.clean(settings.repo)} at {settings.ref} is {revision} in {settings.link}", flush=True)
+                print(
+                    (
+                        f"git-sync: {settings.clean(settings.repo)} at {settings.ref} is "
+                        f"{revision} in {settings.link}"
+                    ),
+                    flush=True,
+                )
                 known = revision
         if settings.period is None:
             return

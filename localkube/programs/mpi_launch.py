@@ -1,7 +1,9 @@
-"""Runs the command of an MPI launcher on localkube and sees to it that a run which lost a worker does not count as a success.
+"""Runs the command of an MPI launcher on localkube and sees to it that a run which lost a worker
+does not count as a success.
 
-Open MPI 5's mpirun notices that a host is gone, ends the run, and then exits with 0. Each remote shell (`mpi_rsh`) therefore leaves a
-mark for as long as it has no answer from its worker; marks that stay after the command has ended well are workers that were lost.
+Open MPI 5's mpirun notices that a host is gone, ends the run, and then exits with 0. Each remote
+shell (`mpi_rsh`) therefore leaves a mark for as long as it has no answer from its worker; marks
+that stay after the command has ended well are workers that were lost.
 """
 
 import os
@@ -42,7 +44,10 @@ def main() -> int:
         if code != 0:
             return code if code > 0 else 128 - code
         if lost := left(marks):
-            print(f"mpi-launch: the run lost {', '.join(lost)}, whatever its exit code 0 says", file=sys.stderr)
+            print(
+                f"mpi-launch: the run lost {', '.join(lost)}, whatever its exit code 0 says",
+                file=sys.stderr,
+            )
             return LOST
     return 0
 

@@ -1,6 +1,8 @@
-"""The remote shell of MPI on localkube: `mpi_rsh.py [OPTIONS] HOST COMMAND ...` runs a command in the worker pod that HOST names.
+"""The remote shell of MPI on localkube: `mpi_rsh.py [OPTIONS] HOST COMMAND ...` runs a command in
+the worker pod that HOST names.
 
-mpirun calls it as it would call ssh. HOST is a line of the job's hostfile, whose first part is the pod's name. See `mpi_worker`.
+mpirun calls it as it would call ssh. HOST is a line of the job's hostfile, whose first part is the
+pod's name. See `mpi_worker`.
 """
 
 import json
@@ -35,7 +37,9 @@ def split(arguments: list[str]) -> tuple[str, str]:
 
 
 def connect(job: str, pod: str) -> socket.socket:
-    """A connection to the worker, once it listens. Ends the program when it does not within PATIENCE."""
+    """A connection to the worker, once it listens. Ends the program when it does not within
+    PATIENCE.
+    """
     until = time.monotonic() + PATIENCE
     while True:
         peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -45,12 +49,18 @@ def connect(job: str, pod: str) -> socket.socket:
             peer.close()
             if time.monotonic() > until:
                 why = "it is not running, or runs a command of its own instead of waiting for ranks"
-                print(f"mpi-rsh: the worker pod {pod} does not answer within {PATIENCE:g} s: {why}", file=sys.stderr)
+                print(
+                    f"mpi-rsh: the worker pod {pod} does not answer within {PATIENCE:g} s: {why}",
+                    file=sys.stderr,
+                )
                 sys.exit(FAILED)
             time.sleep(PAUSE)
             continue
         if not is_same_user(peer):
-            print(f"mpi-rsh: the worker {pod} belongs to another user of this machine", file=sys.stderr)
+            print(
+                f"mpi-rsh: the worker {pod} belongs to another user of this machine",
+                file=sys.stderr,
+            )
             sys.exit(FAILED)
         return peer
 
@@ -68,7 +78,8 @@ def main() -> None:
     host, command = split(sys.argv[1:])
     pod, job = host.rpartition("@")[2].split(".")[0], os.environ.get(JOB, "")
     if pod == os.environ.get(POD):
-        os.execv("/bin/sh", ["/bin/sh", "-c", command])  # noqa: S606 - the launcher is one of its own workers
+        # The launcher is one of its own workers.
+        os.execv("/bin/sh", ["/bin/sh", "-c", command])  # noqa: S606
     with connect(job, pod) as peer:
         mark = leave_mark(pod)
         peer.sendall(json.dumps({"command": command}).encode() + b"\n")
@@ -81,7 +92,10 @@ def main() -> None:
         mark.unlink()
     code = int(json.loads(line)["exit"])
     if code:
-        print(f"mpi-rsh: the command in {pod} ended with exit code {code}; its log says more", file=sys.stderr)
+        print(
+            f"mpi-rsh: the command in {pod} ended with exit code {code}; its log says more",
+            file=sys.stderr,
+        )
     sys.exit(code)
 
 

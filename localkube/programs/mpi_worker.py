@@ -1,7 +1,9 @@
-"""What an MPI worker runs on localkube in the place of sshd: it waits for commands of its job and runs them in its own pod.
+"""What an MPI worker runs on localkube in the place of sshd: it waits for commands of its job and
+runs them in its own pod.
 
-`mpi_rsh` sends them, over a socket whose name only this machine has and whose two ends must belong to the same user. A command runs as
-a child of this program: with the worker's variables, in its working directory, in its process tree, with its log. So it ends with the pod.
+`mpi_rsh` sends them, over a socket whose name only this machine has and whose two ends must belong
+to the same user. A command runs as a child of this program: with the worker's variables, in its
+working directory, in its process tree, with its log. So it ends with the pod.
 """
 
 import io
@@ -26,7 +28,9 @@ LONGEST = 1 << 20
 
 
 def address(job: str, pod: str) -> bytes:
-    """The name of a worker's socket. It begins with a NUL: such names are no files and vanish with the process that holds them."""
+    """The name of a worker's socket. It begins with a NUL: such names are no files and vanish with
+    the process that holds them.
+    """
     return f"\0localkube/mpi/{job}/{pod}".encode()
 
 
@@ -37,14 +41,18 @@ def is_same_user(peer: socket.socket) -> bool:
 
 
 def serve(peer: socket.socket) -> None:
-    """Run the one command that comes on this connection, and answer its exit code; end it when the other end goes away."""
+    """Run the one command that comes on this connection, and answer its exit code; end it when the
+    other end goes away.
+    """
     with peer, peer.makefile("rb") as incoming:
         try:
             command = json.loads(incoming.readline(LONGEST))["command"]
         except (ValueError, KeyError, TypeError, OSError):
             return
         print("mpi-worker: starts what the launcher asks for", flush=True)
-        process = subprocess.Popen(["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, start_new_session=True)
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, start_new_session=True
+        )
         threading.Thread(target=_follow, args=(incoming, process), daemon=True).start()
         code = process.wait()
         with suppress(OSError):
@@ -53,7 +61,9 @@ def serve(peer: socket.socket) -> None:
 
 
 def _follow(incoming: io.BufferedReader, process: "subprocess.Popen[bytes]") -> None:
-    """Nothing more comes on a connection but its end, at which the command is over, as with a remote shell."""
+    """Nothing more comes on a connection but its end, at which the command is over, as with a
+    remote shell.
+    """
     with suppress(OSError, ValueError):
         incoming.read(1)
     if process.poll() is None:
@@ -64,7 +74,9 @@ def _follow(incoming: io.BufferedReader, process: "subprocess.Popen[bytes]") -> 
 def main() -> None:
     job, pod = os.environ.get(JOB), os.environ.get(POD)
     if not job or not pod:
-        sys.exit(f"mpi-worker: {JOB} and {POD} are missing: the MPI operator of localkube sets them")
+        sys.exit(
+            f"mpi-worker: {JOB} and {POD} are missing: the MPI operator of localkube sets them"
+        )
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
         server.bind(address(job, pod))

@@ -1,4 +1,6 @@
-"""The registry: every served resource, once, and what the verbs ask of it: decoding, admission, and the check of a whole object."""
+"""The registry: every served resource, once, and what the verbs ask of it: decoding, admission, and
+the check of a whole object.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -95,7 +97,9 @@ REGISTRY: Sequence[Resource] = (
 )
 """By group in the order of a real server's discovery, then by name."""
 
-_BY_PATH: Mapping[tuple[str, str, str], Resource] = {(r.group, r.version, r.plural): r for r in REGISTRY}
+_BY_PATH: Mapping[tuple[str, str, str], Resource] = {
+    (r.group, r.version, r.plural): r for r in REGISTRY
+}
 _BY_KIND: Mapping[tuple[str, str], Resource] = {(r.api_version, r.kind): r for r in REGISTRY}
 _BY_KEY: Mapping[str, Resource] = {r.key: r for r in REGISTRY}
 
@@ -121,9 +125,11 @@ def served() -> Sequence[Resource]:
 
 
 def check(resource: Resource, obj: Object, old: Object | None) -> list[Cause]:
-    """Everything wrong with an object after its defaults, in the real server's order; `old` is the stored one on an update.
+    """Everything wrong with an object after its defaults, in the real server's order; `old` is the
+    stored one on an update.
 
-    For a custom kind whose definition has validation rules this ends, as on a real server, with a cause about what was not checked.
+    For a custom kind whose definition has validation rules this ends, as on a real server, with a
+    cause about what was not checked.
     """
     causes = metadata_rules.check(resource, obj, old)
     if resource.custom and resource.schema:
@@ -140,18 +146,28 @@ def check(resource: Resource, obj: Object, old: Object | None) -> list[Cause]:
 
 
 def admit(resource: Resource, obj: Object) -> str | None:
-    """The message with which admission refuses a new object (403), or None. Asked after defaults, before `check`."""
+    """The message with which admission refuses a new object (403), or None. Asked after defaults,
+    before `check`.
+    """
     refusal = None
     if resource is PODS:
         refusal = gpu_sharing.refusal(obj)
-    elif resource is QUEUES and isinstance(obj.get("spec"), dict | None) and not (obj.get("spec") or {}).get("resources"):
+    elif (
+        resource is QUEUES
+        and isinstance(obj.get("spec"), dict | None)
+        and not (obj.get("spec") or {}).get("resources")
+    ):
         refusal = "resources must be specified"
     return gpu_sharing.denied(refusal) if refusal else None
 
 
 def admit_deletion(resource: Resource, obj: Object) -> str | None:
-    """The message with which admission refuses to delete an object (403), or None: a queue above others stays (engine facts 3.2)."""
+    """The message with which admission refuses to delete an object (403), or None: a queue above
+    others stays (engine facts 3.2).
+    """
     children = (obj.get("status") or {}).get("childQueues") if resource is QUEUES else None
     if not children:
         return None
-    return gpu_sharing.denied(f"cannot delete queue {obj['metadata']['name']}: it has child queues [{' '.join(children)}]")
+    return gpu_sharing.denied(
+        f"cannot delete queue {obj['metadata']['name']}: it has child queues [{' '.join(children)}]"
+    )

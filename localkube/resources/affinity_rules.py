@@ -1,4 +1,6 @@
-"""The affinity of a pod spec: the rules of core/validation for node affinity, and that a term about other pods names a topology."""
+"""The affinity of a pod spec: the rules of core/validation for node affinity, and that a term about
+other pods names a topology.
+"""
 
 from typing import Any
 
@@ -16,7 +18,10 @@ def check_affinity(affinity: dict[str, Any] | None, field: str) -> list[Cause]:
     node = (affinity or {}).get("nodeAffinity") or {}
     causes = []
     if node.get(REQUIRED) is not None:
-        terms, at = node[REQUIRED].get("nodeSelectorTerms") or [], f"{field}.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
+        terms, at = (
+            node[REQUIRED].get("nodeSelectorTerms") or [],
+            f"{field}.nodeAffinity.{REQUIRED}.nodeSelectorTerms",
+        )
         if not terms:
             causes.append(required(at, "must have at least one node selector term"))
         for index, term in enumerate(terms):
@@ -33,7 +38,10 @@ def check_affinity(affinity: dict[str, Any] | None, field: str) -> list[Cause]:
 
 def _check_nearness(given: dict[str, Any], field: str) -> list[Cause]:
     causes = []
-    terms = [(term, f"{field}.{REQUIRED}[{index}]") for index, term in enumerate(given.get(REQUIRED) or ())]
+    terms = [
+        (term, f"{field}.{REQUIRED}[{index}]")
+        for index, term in enumerate(given.get(REQUIRED) or ())
+    ]
     for index, choice in enumerate(given.get(PREFERRED) or ()):
         at, weight = f"{field}.{PREFERRED}[{index}]", choice.get("weight") or 0
         if not 1 <= weight <= 100:
@@ -58,28 +66,50 @@ def _check_term(term: dict[str, Any], field: str) -> list[Cause]:
 
 
 def _check_expression(expression: dict[str, Any], field: str) -> list[Cause]:
-    key, operator, values = expression.get("key") or "", expression.get("operator") or "", expression.get("values") or []
+    key, operator, values = (
+        expression.get("key") or "",
+        expression.get("operator") or "",
+        expression.get("values") or [],
+    )
     causes = []
     if operator in ("In", "NotIn"):
         if not values:
-            causes.append(required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+            causes.append(
+                required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+            )
     elif operator in ("Exists", "DoesNotExist"):
         if values:
-            causes.append(frozen(f"{field}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
+            causes.append(
+                frozen(
+                    f"{field}.values",
+                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+                )
+            )
     elif operator in ("Gt", "Lt"):
         if len(values) != 1:
-            causes.append(required(f"{field}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
+            causes.append(
+                required(
+                    f"{field}.values",
+                    "must be specified single value when `operator` is 'Lt' or 'Gt'",
+                )
+            )
     else:
         causes.append(invalid(f"{field}.operator", operator, BAD_OPERATOR))
     causes += [invalid(f"{field}.key", key, text) for text in names.qualified(key)]
     for index, value in enumerate(values):
-        causes += [invalid(f"{field}.values[{index}]", value, text) for text in names.label_value(value)]
+        causes += [
+            invalid(f"{field}.values[{index}]", value, text) for text in names.label_value(value)
+        ]
     return causes
 
 
 def _check_field(expression: dict[str, Any], field: str) -> list[Cause]:
     """An expression about the node's own fields: its name is the only one."""
-    key, operator, values = expression.get("key") or "", expression.get("operator") or "", expression.get("values") or []
+    key, operator, values = (
+        expression.get("key") or "",
+        expression.get("operator") or "",
+        expression.get("values") or [],
+    )
     causes = []
     if operator not in ("In", "NotIn"):
         causes.append(invalid(f"{field}.operator", operator, BAD_OPERATOR))

@@ -1,4 +1,6 @@
-"""The refusals of single values that rules share, beside those of `errors`; and values as Go prints them in such a text."""
+"""The refusals of single values that rules share, beside those of `errors`; and values as Go prints
+them in such a text.
+"""
 
 import json
 from typing import Any

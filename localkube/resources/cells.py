@@ -1,4 +1,6 @@
-"""What columns of many kinds show: names, ages, durations, labels and simple JSON paths, as kubectl prints them."""
+"""What columns of many kinds show: names, ages, durations, labels and simple JSON paths, as kubectl
+prints them.
+"""
 
 import json
 import re
@@ -14,13 +16,18 @@ NONE = "<none>"
 UNKNOWN = "<unknown>"
 
 NAME_TEXT = (
-    "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request "
-    "the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration "
-    "definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
+    "Name must be unique within a namespace. Is required when creating resources, although some "
+    "resources may allow a client to request "
+    "the generation of an appropriate name automatically. Name is primarily intended for "
+    "creation idempotence and configuration "
+    "definition. Cannot be updated. More info: "
+    "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
 )
 AGE_TEXT = (
-    "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in "
-    "happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC."
+    "CreationTimestamp is a timestamp representing the server time when this object was created. "
+    "It is not guaranteed to be set in "
+    "happens-before order across separate operations. Clients may not set this value. It is "
+    "represented in RFC3339 form and is in UTC."
     "\n\nPopulated by the system. Read-only. Null for lists. More info: "
     "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
 )
@@ -29,7 +36,9 @@ _YEAR_HOURS = 24 * 365
 
 
 def human(span: timedelta) -> str:
-    """A duration in one or two units, coarser the longer it is: "59s", "2m5s", "3h10m", "7d" (apimachinery `HumanDuration`)."""
+    """A duration in one or two units, coarser the longer it is: "59s", "2m5s", "3h10m", "7d"
+    (apimachinery `HumanDuration`).
+    """
     seconds = int(span.total_seconds())
     if seconds < -1:
         return "<invalid>"
@@ -89,7 +98,9 @@ _STEP = re.compile(r"\.([A-Za-z0-9_-]+)|\[(-?[0-9]+):\]")
 
 
 def path(expression: str) -> Callable[[Object], Any]:
-    """A reader of the JSON paths that printer columns use: `.a.b` and `[-1:]`. None where the path leads nowhere."""
+    """A reader of the JSON paths that printer columns use: `.a.b` and `[-1:]`. None where the path
+    leads nowhere.
+    """
     steps: list[str | int] = [field or int(index) for field, index in _STEP.findall(expression)]
     if "".join(match.group() for match in _STEP.finditer(expression)) != expression:
         raise ValueError(f"not a path that columns use: {expression}")
@@ -120,5 +131,15 @@ def custom_column(definition: Mapping[str, Any]) -> Column:
             return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
         return value
 
-    text = definition.get("description") or f"Custom resource definition column (in JSONPath format): {definition['jsonPath']}"
-    return Column(definition["name"], cell, kind, definition.get("format", ""), definition.get("priority", 0), text)
+    text = (
+        definition.get("description")
+        or f"Custom resource definition column (in JSONPath format): {definition['jsonPath']}"
+    )
+    return Column(
+        definition["name"],
+        cell,
+        kind,
+        definition.get("format", ""),
+        definition.get("priority", 0),
+        text,
+    )

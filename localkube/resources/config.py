@@ -21,7 +21,11 @@ def _count(obj: Object) -> int:
 
 
 def _check_keys(data: dict[str, Any] | None, field: str) -> list[Cause]:
-    return [invalid(f"{field}[{key}]", key, wrong) for key in data or {} for wrong in names.config_key(key)]
+    return [
+        invalid(f"{field}[{key}]", key, wrong)
+        for key in data or {}
+        for wrong in names.config_key(key)
+    ]
 
 
 def _size(encoded: str) -> int:
@@ -35,7 +39,11 @@ def _check_frozen(obj: Object, old: Object | None, parts: tuple[str, ...]) -> li
     """Once `immutable` is true nothing changes any more, that flag included."""
     if old is None or not old.get("immutable"):
         return []
-    causes = [] if obj.get("immutable") else [frozen("immutable", "field is immutable when `immutable` is set")]
+    causes = (
+        []
+        if obj.get("immutable")
+        else [frozen("immutable", "field is immutable when `immutable` is set")]
+    )
     changed = [part for part in parts if (obj.get(part) or {}) != (old.get(part) or {})]
     return causes + [frozen(part, "field is immutable when `immutable` is set") for part in changed]
 
@@ -43,7 +51,11 @@ def _check_frozen(obj: Object, old: Object | None, parts: tuple[str, ...]) -> li
 def check_configmap(obj: Object, old: Object | None) -> list[Cause]:
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     causes = _check_keys(data, "data") + _check_keys(binary, "binaryData")
-    causes += [invalid(f"data[{key}]", key, "duplicate of key present in binaryData") for key in data if key in binary]
+    causes += [
+        invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+        for key in data
+        if key in binary
+    ]
     size = sum(len(value.encode()) for value in data.values()) + sum(map(_size, binary.values()))
     if size > SIZE_LIMIT:
         causes.append(too_long("", SIZE_LIMIT))

@@ -1,4 +1,6 @@
-"""What a container of a pod, or of a template, must be; every refusal is worded and ordered as a real server does."""
+"""What a container of a pod, or of a template, must be; every refusal is worded and ordered as a
+real server does.
+"""
 
 import re
 from collections.abc import Collection
@@ -28,7 +30,9 @@ def check_container(container: dict[str, Any], field: str, volumes: Collection[s
     if not image:
         causes.append(required(f"{field}.image"))
     elif image.strip() != image:
-        causes.append(invalid(f"{field}.image", image, "must not have leading or trailing whitespace"))
+        causes.append(
+            invalid(f"{field}.image", image, "must not have leading or trailing whitespace")
+        )
     policy = container.get("terminationMessagePolicy") or "File"
     if policy not in MESSAGE_POLICIES:
         causes.append(unsupported(f"{field}.terminationMessagePolicy", policy, MESSAGE_POLICIES))
@@ -74,7 +78,11 @@ def _check_ports(ports: list[dict[str, Any]], field: str) -> list[Cause]:
 
 
 def check_port(number: int, field: str) -> list[Cause]:
-    return [] if 1 <= number <= 65535 else [invalid(field, number, "must be between 1 and 65535, inclusive")]
+    return (
+        []
+        if 1 <= number <= 65535
+        else [invalid(field, number, "must be between 1 and 65535, inclusive")]
+    )
 
 
 def _check_env(variables: list[dict[str, Any]], field: str) -> list[Cause]:
@@ -95,7 +103,10 @@ def _check_source(source: dict[str, Any], value: str | None, field: str) -> list
     given = [kind for kind in SOURCES if source.get(kind) is not None]
     causes = []
     if not given:
-        text = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        text = (
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
+            "`secretKeyRef` or `fileKeyRef`"
+        )
         causes.append(invalid(field, "", text))
     elif value:
         causes.append(invalid(field, "", "may not be specified when `value` is not empty"))
@@ -109,11 +120,19 @@ def _check_source(source: dict[str, Any], value: str | None, field: str) -> list
         if not path:
             causes.append(required(f"{field}.fieldRef.fieldPath"))
         elif not _FIELD.fullmatch(path):
-            causes.append(invalid(f"{field}.fieldRef.fieldPath", path, f"error converting fieldPath: field label not supported: {path}"))
+            causes.append(
+                invalid(
+                    f"{field}.fieldRef.fieldPath",
+                    path,
+                    f"error converting fieldPath: field label not supported: {path}",
+                )
+            )
     return causes
 
 
-def _check_mounts(mounts: list[dict[str, Any]], field: str, volumes: Collection[str]) -> list[Cause]:
+def _check_mounts(
+    mounts: list[dict[str, Any]], field: str, volumes: Collection[str]
+) -> list[Cause]:
     causes, seen = [], set()
     for index, mount in enumerate(mounts):
         at = f"{field}[{index}]"
@@ -136,7 +155,9 @@ def _check_mounts(mounts: list[dict[str, Any]], field: str, volumes: Collection[
 
 
 def check_resources(resources: dict[str, Any], field: str) -> list[Cause]:
-    """Limits and requests: known names, no negative amounts, a request within its limit, and equal to it for what cannot be shared."""
+    """Limits and requests: known names, no negative amounts, a request within its limit, and equal
+    to it for what cannot be shared.
+    """
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     causes = []
     for part, amounts in (("limits", limits), ("requests", requests)):
@@ -145,20 +166,39 @@ def check_resources(resources: dict[str, Any], field: str) -> list[Cause]:
     for name, amount in requests.items():
         if name not in limits:
             if _is_exclusive(name):
-                causes.append(required(f"{field}.limits", "Limit must be set for non overcommitable resources"))
+                causes.append(
+                    required(
+                        f"{field}.limits", "Limit must be set for non overcommitable resources"
+                    )
+                )
             continue
         limit = quantities.parse(limits[name])
         shown = quantities.canonical(amount), quantities.canonical(limits[name])
         if _is_exclusive(name) and quantities.parse(amount) != limit:
-            causes.append(invalid(f"{field}.requests", shown[0], f"must be equal to {name} limit of {shown[1]}"))
+            causes.append(
+                invalid(
+                    f"{field}.requests", shown[0], f"must be equal to {name} limit of {shown[1]}"
+                )
+            )
         elif quantities.parse(amount) > limit:
-            causes.append(invalid(f"{field}.requests", shown[0], f"must be less than or equal to {name} limit of {shown[1]}"))
+            causes.append(
+                invalid(
+                    f"{field}.requests",
+                    shown[0],
+                    f"must be less than or equal to {name} limit of {shown[1]}",
+                )
+            )
     return causes
 
 
 def _check_amount(name: str, amount: Any, field: str) -> list[Cause]:
     causes = [invalid(field, name, text) for text in names.qualified(name)]
-    if "/" not in name and not causes and name not in STANDARD_RESOURCES and not name.startswith("hugepages-"):
+    if (
+        "/" not in name
+        and not causes
+        and name not in STANDARD_RESOURCES
+        and not name.startswith("hugepages-")
+    ):
         causes.append(invalid(field, name, "must be a standard resource type or fully qualified"))
         causes.append(invalid(field, name, "must be a standard resource for containers"))
     parsed, shown = quantities.parse(amount), quantities.canonical(amount)

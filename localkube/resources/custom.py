@@ -1,4 +1,5 @@
-"""The custom kinds: training jobs and what the KAI scheduler works with, made from the definitions that `schemas` carries.
+"""The custom kinds: training jobs and what the KAI scheduler works with, made from the definitions
+that `schemas` carries.
 
 To serve another kind, let `schemas.build` carry its definition and add one line to `CUSTOM`.
 """
@@ -39,7 +40,9 @@ def custom(plural: str) -> Resource:
         short_names=tuple(names.get("shortNames", ())),
         categories=tuple(names.get("categories", ())),
         verbs=ORDERED_VERBS,
-        subresources={name: part for name, part in (("status", STATUS), ("scale", SCALE)) if name in given},
+        subresources={
+            name: part for name, part in (("status", STATUS), ("scale", SCALE)) if name in given
+        },
         schema=plural,
         defaults=fill,
     )
@@ -63,7 +66,9 @@ CUSTOM = (JAXJOBS, PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, MPIJOBS, QUEUES, PODGROUPS)
 
 
 def scale_paths(resource: Resource) -> Mapping[str, str]:
-    """Where a kind's scale subresource finds its numbers: `specReplicasPath`, `statusReplicasPath`, `labelSelectorPath`."""
+    """Where a kind's scale subresource finds its numbers: `specReplicasPath`, `statusReplicasPath`,
+    `labelSelectorPath`.
+    """
     found: Mapping[str, str] = schemas.definitions()[resource.plural]["subresources"]["scale"]
     return found
 
@@ -75,7 +80,12 @@ CRDS = Resource(
     "CustomResourceDefinition",
     columns=(
         NAME,
-        Column("Created At", lambda crd: crd["metadata"].get("creationTimestamp", ""), "date", description=AGE_TEXT),
+        Column(
+            "Created At",
+            lambda crd: crd["metadata"].get("creationTimestamp", ""),
+            "date",
+            description=AGE_TEXT,
+        ),
     ),
     namespaced=False,
     short_names=("crd", "crds"),
@@ -101,8 +111,18 @@ def _crd(resource: Resource) -> Object:
         "additionalPrinterColumns": definition["columns"],
     }
     conditions = [
-        {"type": "NamesAccepted", "status": "True", "reason": "NoConflicts", "message": "no conflicts found"},
-        {"type": "Established", "status": "True", "reason": "InitialNamesAccepted", "message": "the initial names have been accepted"},
+        {
+            "type": "NamesAccepted",
+            "status": "True",
+            "reason": "NoConflicts",
+            "message": "no conflicts found",
+        },
+        {
+            "type": "Established",
+            "status": "True",
+            "reason": "InitialNamesAccepted",
+            "message": "the initial names have been accepted",
+        },
     ]
     return {
         "apiVersion": CRDS.api_version,
@@ -115,7 +135,11 @@ def _crd(resource: Resource) -> Object:
             "conversion": {"strategy": "None"},
             "versions": [{key: value for key, value in version.items() if value}],
         },
-        "status": {"acceptedNames": definition["names"], "storedVersions": [resource.version], "conditions": conditions},
+        "status": {
+            "acceptedNames": definition["names"],
+            "storedVersions": [resource.version],
+            "conditions": conditions,
+        },
     }
 
 

@@ -1,6 +1,8 @@
-"""What a real server says, with a 400, of a value whose type does not fit a built-in kind: the words of Go's JSON decoder.
+"""What a real server says, with a 400, of a value whose type does not fit a built-in kind: the
+words of Go's JSON decoder.
 
-Custom kinds are checked here for their metadata alone; their own types are the schema's to refuse, with a 422.
+Custom kinds are checked here for their metadata alone; their own types are the schema's to refuse,
+with a 422.
 """
 
 import base64
@@ -12,7 +14,14 @@ from localkube.metadata import Object
 from localkube.resources.resource import Resource
 from localkube.schemas.compiled import Node
 
-_WORDS = {bool: "bool", int: "number", float: "number", str: "string", dict: "object", list: "array"}
+_WORDS = {
+    bool: "bool",
+    int: "number",
+    float: "number",
+    str: "string",
+    dict: "object",
+    list: "array",
+}
 _GO_TYPES = {
     "Spec": "PodSpec",
     "Containers": "Container",
@@ -27,7 +36,9 @@ _GO_TYPES = {
     "Tolerations": "Toleration",
     "ImagePullSecrets": "LocalObjectReference",
 }
-"""Go types inside a pod's spec whose names are not that of their field; the upstream schema does not name them."""
+"""Go types inside a pod's spec whose names are not that of their field; the upstream schema does
+not name them.
+"""
 _BOUNDS = {"int32": 2**31, "int64": 2**63}
 
 
@@ -36,7 +47,8 @@ class _Misfit(Exception):
 
 
 def decode_error(resource: Resource, obj: Object) -> str | None:
-    """The message of the 400 for an object of wrong types, bad quantities, times or base64; None when it decodes.
+    """The message of the 400 for an object of wrong types, bad quantities, times or base64; None
+    when it decodes.
 
     Raises nothing, whatever the object holds.
     """
@@ -49,7 +61,10 @@ def decode_error(resource: Resource, obj: Object) -> str | None:
         else:
             _check_fields(node, obj, "", node)
     except _Misfit as misfit:
-        return f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {misfit}'
+        return (
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a '
+            f"{resource.kind}: {misfit}"
+        )
     return None
 
 
@@ -101,7 +116,10 @@ def _check_time(value: str) -> None:
     try:
         clock.parse(value)
     except ValueError:
-        raise _Misfit(f'parsing time "{value[:80]}" as "2006-01-02T15:04:05Z07:00": cannot parse "{value[:80]}" as "2006"') from None
+        raise _Misfit(
+            f'parsing time "{value[:80]}" as "2006-01-02T15:04:05Z07:00": cannot parse '
+            f'"{value[:80]}" as "2006"'
+        ) from None
 
 
 def _check_base64(value: str) -> None:
@@ -110,7 +128,9 @@ def _check_base64(value: str) -> None:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-        at = next((index for index, character in enumerate(text) if character not in alphabet), len(text))
+        at = next(
+            (index for index, character in enumerate(text) if character not in alphabet), len(text)
+        )
         raise _Misfit(f"illegal base64 data at input byte {at}") from None
 
 
@@ -120,7 +140,10 @@ def _cannot(node: Node, value: Any, path: str, owner: Node) -> str:
         word = f"number {value}"
     if node.type == "integer,string":
         return f"json: cannot unmarshal {word} into Go value of type int32"
-    return f"json: cannot unmarshal {word} into Go struct field {_GO_TYPES.get(owner.go, owner.go)}.{path} of type {_go_type(node)}"
+    return (
+        f"json: cannot unmarshal {word} into Go struct field "
+        f"{_GO_TYPES.get(owner.go, owner.go)}.{path} of type {_go_type(node)}"
+    )
 
 
 def _go_type(node: Node) -> str:
@@ -133,5 +156,9 @@ def _go_type(node: Node) -> str:
     if node.type == "array":
         return f"[]{_go_type(node.items)}" if node.items else "[]interface {}"
     if node.type == "object":
-        return f"map[string]{_go_type(node.values)}" if node.values else f"v1.{_GO_TYPES.get(node.go, node.go)}"
+        return (
+            f"map[string]{_go_type(node.values)}"
+            if node.values
+            else f"v1.{_GO_TYPES.get(node.go, node.go)}"
+        )
     return "string" if node.format != "date-time" else "time.Time"

@@ -1,4 +1,6 @@
-"""Events: one store, two shapes. Core v1 is what is stored; events.k8s.io/v1 is a view of it (`facts/engine.md` 6.4)."""
+"""Events: one store, two shapes. Core v1 is what is stored; events.k8s.io/v1 is a view of it
+(`facts/engine.md` 6.4).
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -37,7 +39,9 @@ ALWAYS: Mapping[str, Any] = {
 
 def to_modern(event: Object) -> Object:
     """A stored event in the shape of events.k8s.io/v1."""
-    return {NAMES.get(key, key): value for key, value in event.items()} | {"apiVersion": "events.k8s.io/v1"}
+    return {NAMES.get(key, key): value for key, value in event.items()} | {
+        "apiVersion": "events.k8s.io/v1"
+    }
 
 
 def to_core(event: Object) -> Object:
@@ -59,8 +63,13 @@ def fill_modern(event: Object) -> None:
 
 
 def check_event(event: Object, old: Object | None) -> list[Cause]:
-    """The legacy rules: an event lives beside what it is about; a new-style one says who reports what was done."""
-    about, here = (event.get("involvedObject") or {}).get("namespace") or "", event["metadata"].get("namespace") or ""
+    """The legacy rules: an event lives beside what it is about; a new-style one says who reports
+    what was done.
+    """
+    about, here = (
+        (event.get("involvedObject") or {}).get("namespace") or "",
+        event["metadata"].get("namespace") or "",
+    )
     causes = []
     if (about or "default") != here and not (not about and here in ("", "default")):
         causes.append(invalid("involvedObject.namespace", about, "does not match event.namespace"))
@@ -70,14 +79,21 @@ def check_event(event: Object, old: Object | None) -> list[Cause]:
 def check_modern(event: Object, old: Object | None) -> list[Cause]:
     causes = [] if old is not None or event.get("eventTime") else [required("eventTime")]
     return causes + [
-        Cause(c.reason, c.message, c.field.replace("reportingComponent", "reportingController")) for c in check_event(to_core(event), old)
+        Cause(c.reason, c.message, c.field.replace("reportingComponent", "reportingController"))
+        for c in check_event(to_core(event), old)
     ]
 
 
 def _check_reporter(event: Object, field: str) -> list[Cause]:
     reporter = event.get("reportingComponent") or ""
-    causes = [invalid(field, reporter, wrong) for wrong in names.qualified(reporter)] if reporter else [required(field)]
-    return causes + [required(part) for part in ("reportingInstance", "action", "reason") if not event.get(part)]
+    causes = (
+        [invalid(field, reporter, wrong) for wrong in names.qualified(reporter)]
+        if reporter
+        else [required(field)]
+    )
+    return causes + [
+        required(part) for part in ("reportingInstance", "action", "reason") if not event.get(part)
+    ]
 
 
 def _first(event: Object) -> str:
@@ -113,7 +129,9 @@ COLUMNS = (
     Column("Type", lambda event: event.get("type", "")),
     Column("Reason", lambda event: event.get("reason", "")),
     Column("Object", _object),
-    Column("Subobject", lambda event: find(event, ("involvedObject", "fieldPath")) or "", priority=1),
+    Column(
+        "Subobject", lambda event: find(event, ("involvedObject", "fieldPath")) or "", priority=1
+    ),
     Column("Source", _source, priority=1),
     Column("Message", lambda event: str(event.get("message") or "").strip()),
     Column("First Seen", _first, priority=1),
@@ -153,7 +171,8 @@ EVENTS = Resource(
     "Event",
     columns=COLUMNS,
     short_names=("ev",),
-    # The store keeps the fields of both shapes with an event, so those of the view can be asked for here too.
+    # The store keeps the fields of both shapes with an event, so those of the view can be asked for
+    # here too.
     field_selectors=_CORE_FIELDS | _MODERN_FIELDS,
     schema="events",
     defaults=fill_event,

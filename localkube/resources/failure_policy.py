@@ -1,4 +1,6 @@
-"""The podFailurePolicy of a batch/v1 Job: the rules of batch/validation `validatePodFailurePolicy`."""
+"""The podFailurePolicy of a batch/v1 Job: the rules of batch/validation
+`validatePodFailurePolicy`.
+"""
 
 from typing import Any
 
@@ -30,39 +32,71 @@ def check_policy(spec: dict[str, Any], field: str) -> list[Cause]:
     causes = []
     if pod.get("restartPolicy") != "Never":
         text = 'only "Never" is supported when podFailurePolicy is specified'
-        causes.append(invalid(f"{field}.template.spec.restartPolicy", pod.get("restartPolicy"), text))
+        causes.append(
+            invalid(f"{field}.template.spec.restartPolicy", pod.get("restartPolicy"), text)
+        )
     if spec.get("podReplacementPolicy") == "TerminatingOrFailed":
-        causes.append(unsupported(f"{field}.podReplacementPolicy", "TerminatingOrFailed", ("Failed",)))
-    containers = {container.get("name") for part in ("containers", "initContainers") for container in pod.get(part) or ()}
+        causes.append(
+            unsupported(f"{field}.podReplacementPolicy", "TerminatingOrFailed", ("Failed",))
+        )
+    containers = {
+        container.get("name")
+        for part in ("containers", "initContainers")
+        for container in pod.get(part) or ()
+    }
     rules = policy.get("rules") or []
     at = f"{field}.podFailurePolicy.rules"
     causes += _check_count(rules, MAX_RULES, at)
     for index, rule in enumerate(rules):
-        causes += _check_rule(rule, f"{at}[{index}]", containers, per_index=spec.get("backoffLimitPerIndex") is not None)
+        causes += _check_rule(
+            rule,
+            f"{at}[{index}]",
+            containers,
+            per_index=spec.get("backoffLimitPerIndex") is not None,
+        )
     return causes
 
 
-def _check_rule(rule: dict[str, Any], field: str, containers: set[Any], *, per_index: bool) -> list[Cause]:
-    codes, conditions, action = rule.get("onExitCodes"), rule.get("onPodConditions") or [], rule.get("action") or ""
+def _check_rule(
+    rule: dict[str, Any], field: str, containers: set[Any], *, per_index: bool
+) -> list[Cause]:
+    codes, conditions, action = (
+        rule.get("onExitCodes"),
+        rule.get("onPodConditions") or [],
+        rule.get("action") or "",
+    )
     causes = _check_choice(action, ACTIONS, f"{field}.action")
     if action == "FailIndex" and not per_index:
-        causes.append(invalid(f"{field}.action", action, "requires the backoffLimitPerIndex to be set"))
+        causes.append(
+            invalid(f"{field}.action", action, "requires the backoffLimitPerIndex to be set")
+        )
     if codes is not None:
         causes += _check_codes(codes, f"{field}.onExitCodes", containers)
     causes += _check_count(conditions, MAX_RULES, f"{field}.onPodConditions")
     for index, pattern in enumerate(conditions):
         at = f"{field}.onPodConditions[{index}]"
-        causes += [invalid(f"{at}.type", pattern.get("type") or "", text) for text in names.qualified(pattern.get("type") or "")]
+        causes += [
+            invalid(f"{at}.type", pattern.get("type") or "", text)
+            for text in names.qualified(pattern.get("type") or "")
+        ]
         causes += _check_choice(pattern.get("status") or "", STATUSES, f"{at}.status")
     if codes is not None and conditions:
-        causes.append(_whole(field, "specifying both OnExitCodes and OnPodConditions is not supported"))
+        causes.append(
+            _whole(field, "specifying both OnExitCodes and OnPodConditions is not supported")
+        )
     if codes is None and not conditions:
-        causes.append(_whole(field, "specifying one of OnExitCodes and OnPodConditions is required"))
+        causes.append(
+            _whole(field, "specifying one of OnExitCodes and OnPodConditions is required")
+        )
     return causes
 
 
 def _check_codes(wanted: dict[str, Any], field: str, containers: set[Any]) -> list[Cause]:
-    operator, values, name = wanted.get("operator") or "", wanted.get("values") or [], wanted.get("containerName")
+    operator, values, name = (
+        wanted.get("operator") or "",
+        wanted.get("values") or [],
+        wanted.get("containerName"),
+    )
     causes = _check_choice(operator, OPERATORS, f"{field}.operator")
     if name is not None and name not in containers:
         text = "must be one of the container or initContainer names in the pod template"
@@ -90,7 +124,9 @@ def _check_choice(value: str, allowed: tuple[str, ...], field: str) -> list[Caus
 def _check_count(items: list[Any], most: int, field: str) -> list[Cause]:
     if len(items) <= most:
         return []
-    return [Cause("FieldValueTooMany", f"Too many: {len(items)}: must have at most {most} items", field)]
+    return [
+        Cause("FieldValueTooMany", f"Too many: {len(items)}: must have at most {most} items", field)
+    ]
 
 
 def _whole(field: str, text: str) -> Cause:

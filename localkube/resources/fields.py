@@ -1,4 +1,5 @@
-"""Readers of the fields that field selectors may name: each gives text, as a real server compares it.
+"""Readers of the fields that field selectors may name: each gives text, as a real server compares
+it.
 
 Name and namespace are not here: every kind can be selected by them.
 """

@@ -1,4 +1,6 @@
-"""How a pod asks for a part of a GPU, and what the KAI scheduler's admission refuses (its `gpusharing` webhook; sharing is on here)."""
+"""How a pod asks for a part of a GPU, and what the KAI scheduler's admission refuses (its
+`gpusharing` webhook; sharing is on here).
+"""
 
 import re
 
@@ -19,16 +21,28 @@ def denied(reason: str) -> str:
 
 
 def refusal(pod: Object) -> str | None:
-    """Why the pod's request for parts of GPUs makes no sense, in the webhook's words; None when it does, or there is none."""
+    """Why the pod's request for parts of GPUs makes no sense, in the webhook's words; None when it
+    does, or there is none.
+    """
     annotations = annotations_of(pod)
-    fraction, memory, devices = annotations.get(FRACTION), annotations.get(MEMORY), annotations.get(DEVICES)
-    whole = any(GPU in ((container.get("resources") or {}).get("limits") or {}) for container in containers(pod["spec"]))
+    fraction, memory, devices = (
+        annotations.get(FRACTION),
+        annotations.get(MEMORY),
+        annotations.get(DEVICES),
+    )
+    whole = any(
+        GPU in ((container.get("resources") or {}).get("limits") or {})
+        for container in containers(pod["spec"])
+    )
     if fraction is not None and whole:
         return "cannot have both GPU fraction request and whole GPU resource request/limit"
     if memory is not None and (fraction is not None or whole):
         return "cannot request both GPU and GPU memory"
     if devices is not None and fraction is None and memory is None:
-        return "cannot request multiple fractional devices without specifying fraction portion or gpu-memory"
+        return (
+            "cannot request multiple fractional devices without specifying fraction portion or "
+            "gpu-memory"
+        )
     if memory is not None and not _is_positive(memory):
         return "gpu-memory annotation value must be a positive integer greater than 0"
     if fraction is not None and not _is_part(fraction):
@@ -43,4 +57,11 @@ def _is_positive(text: str) -> bool:
 
 
 def _is_part(text: str) -> bool:
-    return bool(re.fullmatch(r"[+]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][-+]?[0-9]{1,3})?", text)) and 0 < float(text) < 1
+    return (
+        bool(
+            re.fullmatch(
+                r"[+]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][-+]?[0-9]{1,3})?", text
+            )
+        )
+        and 0 < float(text) < 1
+    )

@@ -31,7 +31,15 @@ NOT_NEGATIVE = (
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 )
-FIXED = ("selector", "completionMode", "podFailurePolicy", "successPolicy", "backoffLimitPerIndex", "managedBy", "manualSelector")
+FIXED = (
+    "selector",
+    "completionMode",
+    "podFailurePolicy",
+    "successPolicy",
+    "backoffLimitPerIndex",
+    "managedBy",
+    "manualSelector",
+)
 UNSERVED = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
 MOVABLE = ("nodeSelector", "tolerations", "affinity", "schedulingGates")
 """What of the template's spec may change while the job is suspended and has not started."""
@@ -44,11 +52,15 @@ STATES = (
     ("FailureTarget", "FailureTarget"),
     ("SuccessCriteriaMet", "SuccessCriteriaMet"),
 )
-"""Condition and the word for it, first that holds first; no condition stands for a job that is being deleted."""
+"""Condition and the word for it, first that holds first; no condition stands for a job that is
+being deleted.
+"""
 
 
 def fill_job(job: Object) -> None:
-    """The defaults, and the labels and selector that tie pods to this job by its uid (which is set before)."""
+    """The defaults, and the labels and selector that tie pods to this job by its uid (which is set
+    before).
+    """
     spec = job.setdefault("spec", {})
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
@@ -57,7 +69,9 @@ def fill_job(job: Object) -> None:
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     spec.setdefault("manualSelector", False)
-    spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
+    spec.setdefault(
+        "podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
+    )
     template = spec.setdefault("template", {})
     template.setdefault("metadata", {})
     fill_spec(template.setdefault("spec", {}))
@@ -87,14 +101,22 @@ def check_job(job: Object, old: Object | None) -> list[Cause]:
     elif spec["completionMode"] == "Indexed" and spec.get("completions") is None:
         causes.append(required("spec.completions", "when completion mode is Indexed"))
     if spec.get("podReplacementPolicy") not in REPLACEMENTS:
-        causes.append(unsupported("spec.podReplacementPolicy", spec.get("podReplacementPolicy") or "", REPLACEMENTS))
+        causes.append(
+            unsupported(
+                "spec.podReplacementPolicy", spec.get("podReplacementPolicy") or "", REPLACEMENTS
+            )
+        )
     causes += _check_template(spec)
     causes += check_policy(spec, "spec")
     return causes if old is None else causes + _check_changes(spec, old)
 
 
 def warn_of_job(job: Object) -> list[str]:
-    return [f"spec.{part}: localkube does not serve this field, it has no effect" for part in UNSERVED if part in job["spec"]]
+    return [
+        f"spec.{part}: localkube does not serve this field, it has no effect"
+        for part in UNSERVED
+        if part in job["spec"]
+    ]
 
 
 def _check_template(spec: dict[str, Any]) -> list[Cause]:
@@ -103,10 +125,18 @@ def _check_template(spec: dict[str, Any]) -> list[Cause]:
     causes = check_labels(labels, "spec.template.metadata.labels")
     wanted = (spec.get("selector") or {}).get("matchLabels") or {}
     if any(labels.get(key) != value for key, value in wanted.items()):
-        causes.append(invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"))
+        causes.append(
+            invalid(
+                "spec.template.metadata.labels",
+                labels,
+                "`selector` does not match template `labels`",
+            )
+        )
     causes += check_spec(template["spec"], "spec.template.spec")
     if template["spec"].get("restartPolicy") == "Always":
-        causes.append(required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"'))
+        causes.append(
+            required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
+        )
     return causes
 
 
@@ -118,7 +148,11 @@ def _check_changes(spec: dict[str, Any], old: Object) -> list[Cause]:
         elastic = spec.get("completionMode") == "Indexed" and completions == spec.get("parallelism")
         if not elastic:
             causes.append(immutable("spec.completions", completions))
-    causes += [immutable(f"spec.{part}", spec.get(part)) for part in FIXED if spec.get(part) != was.get(part)]
+    causes += [
+        immutable(f"spec.{part}", spec.get(part))
+        for part in FIXED
+        if spec.get(part) != was.get(part)
+    ]
     idle = was.get("suspend") and not (old.get("status") or {}).get("startTime")
     if _kept(spec["template"], movable=idle) != _kept(was["template"], movable=idle):
         causes.append(immutable("spec.template", spec["template"]))
@@ -136,7 +170,9 @@ def _status(job: Object) -> str:
     conditions = (job.get("status") or {}).get("conditions") or ()
     for kind, word in STATES:
         condition = condition_of(conditions, kind) if kind else None
-        if (condition is not None and condition.get("status") == "True") or (not kind and is_terminating(job)):
+        if (condition is not None and condition.get("status") == "True") or (
+            not kind and is_terminating(job)
+        ):
             return word
     return "Running"
 
@@ -152,11 +188,18 @@ def _completions(job: Object) -> str:
 def _duration(job: Object) -> str:
     status = job.get("status") or {}
     start = moment_of(status.get("startTime"))
-    return "" if start is None else human((moment_of(status.get("completionTime")) or clock.now()) - start)
+    return (
+        ""
+        if start is None
+        else human((moment_of(status.get("completionTime")) or clock.now()) - start)
+    )
 
 
 def _containers(job: Object, part: str) -> str:
-    return ",".join(str(container.get(part, "")) for container in job["spec"]["template"]["spec"].get("containers") or ())
+    return ",".join(
+        str(container.get(part, ""))
+        for container in job["spec"]["template"]["spec"].get("containers") or ()
+    )
 
 
 JOBS = Resource(
@@ -172,7 +215,11 @@ JOBS = Resource(
         AGE,
         Column("Containers", lambda job: _containers(job, "name"), priority=1),
         Column("Images", lambda job: _containers(job, "image"), priority=1),
-        Column("Selector", lambda job: cells.labels((job["spec"].get("selector") or {}).get("matchLabels")), priority=1),
+        Column(
+            "Selector",
+            lambda job: cells.labels((job["spec"].get("selector") or {}).get("matchLabels")),
+            priority=1,
+        ),
     ),
     categories=("all",),
     subresources={"status": STATUS},

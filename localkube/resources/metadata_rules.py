@@ -1,4 +1,5 @@
-"""What the metadata of every object must be: name, labels, annotations, owners and finalizers, refused in the real server's words.
+"""What the metadata of every object must be: name, labels, annotations, owners and finalizers,
+refused in the real server's words.
 
 Values of a wrong type are passed over: decoding, or a custom kind's schema, has refused them.
 """
@@ -31,14 +32,20 @@ def name_rule(resource: Resource) -> NameRule:
 
 
 def check(resource: Resource, obj: Object, old: Object | None) -> list[Cause]:
-    """Everything wrong with the metadata, in the order a real server names it; `old` is the stored object on an update."""
+    """Everything wrong with the metadata, in the order a real server names it; `old` is the stored
+    object on an update.
+    """
     metadata = obj["metadata"]
     causes = _check_name(resource, metadata)
     causes += check_labels(metadata.get("labels"), "metadata.labels")
     causes += _check_annotations(metadata.get("annotations"))
     causes += _check_owners(metadata.get("ownerReferences"))
     causes += _check_finalizers(resource, metadata.get("finalizers"))
-    return causes if old is None or not is_terminating(old) else causes + _check_late_finalizers(metadata, old["metadata"])
+    return (
+        causes
+        if old is None or not is_terminating(old)
+        else causes + _check_late_finalizers(metadata, old["metadata"])
+    )
 
 
 def _check_name(resource: Resource, metadata: dict[str, Any]) -> list[Cause]:
@@ -72,7 +79,9 @@ def _check_annotations(annotations: Any) -> list[Cause]:
     field, causes, size = "metadata.annotations", [], 0
     for key, value in annotations.items():
         causes += [invalid(field, key, text) for text in names.qualified(key.lower())]
-        size += len(key.encode()) + (len(value.encode(errors="replace")) if isinstance(value, str) else 0)
+        size += len(key.encode()) + (
+            len(value.encode(errors="replace")) if isinstance(value, str) else 0
+        )
     if size > ANNOTATIONS_LIMIT:
         causes.append(too_long(field, ANNOTATIONS_LIMIT))
     return causes
@@ -80,28 +89,58 @@ def _check_annotations(annotations: Any) -> list[Cause]:
 
 def _check_owners(owners: Any) -> list[Cause]:
     field, causes = "metadata.ownerReferences", []
-    owners = [owner for owner in owners if isinstance(owner, dict)] if isinstance(owners, list) else []
+    owners = (
+        [owner for owner in owners if isinstance(owner, dict)] if isinstance(owners, list) else []
+    )
     for owner in owners:
         if not owner.get("apiVersion"):
             causes.append(invalid(f"{field}.apiVersion", "", "version must not be empty"))
-        causes += [invalid(f"{field}.{part}", "", "must not be empty") for part in ("kind", "name", "uid") if not owner.get(part)]
-    controllers = [f"{owner.get('kind')}/{owner.get('name')}" for owner in owners if owner.get("controller") is True]
+        causes += [
+            invalid(f"{field}.{part}", "", "must not be empty")
+            for part in ("kind", "name", "uid")
+            if not owner.get(part)
+        ]
+    controllers = [
+        f"{owner.get('kind')}/{owner.get('name')}"
+        for owner in owners
+        if owner.get("controller") is True
+    ]
     if len(controllers) > 1:
-        text = f'Only one reference can have Controller set to true. Found "true" in references for {" and ".join(controllers)}'
+        text = (
+            'Only one reference can have Controller set to true. Found "true" in references for '
+            f"{' and '.join(controllers)}"
+        )
         causes.append(invalid(field, owners, text))
     return causes
 
 
 def _check_finalizers(resource: Resource, finalizers: Any) -> list[Cause]:
     field, causes = "metadata.finalizers", []
-    found = [item for item in finalizers if isinstance(item, str)] if isinstance(finalizers, list) else []
+    found = (
+        [item for item in finalizers if isinstance(item, str)]
+        if isinstance(finalizers, list)
+        else []
+    )
     for item in found:
         wrong = names.qualified(item)
         causes += [invalid(field, item, text) for text in wrong]
-        if not wrong and "/" not in item and item not in STANDARD_FINALIZERS and not resource.custom:
-            causes.append(invalid(field, item, "name is neither a standard finalizer name nor is it fully qualified"))
+        if (
+            not wrong
+            and "/" not in item
+            and item not in STANDARD_FINALIZERS
+            and not resource.custom
+        ):
+            causes.append(
+                invalid(
+                    field,
+                    item,
+                    "name is neither a standard finalizer name nor is it fully qualified",
+                )
+            )
     if {"orphan", "foregroundDeletion"} <= set(found):
-        causes.append(invalid(field, found, "finalizer set cannot contain both orphan and foregroundDeletion"))
+        causes.append(
+            invalid(field, found, "finalizer set cannot contain both orphan and foregroundDeletion")
+        )
     return causes
 
 
@@ -112,5 +151,8 @@ def _check_late_finalizers(metadata: dict[str, Any], was: dict[str, Any]) -> lis
     if not late:
         return []
     listed = ", ".join(map(quote, late))
-    text = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
+    text = (
+        "no new finalizers can be added if the object is being deleted, found new finalizers "
+        f"[]string{{{listed}}}"
+    )
     return [frozen("metadata.finalizers", text)]

@@ -1,4 +1,5 @@
-"""What a name, a label or a key may look like; each rule gives the real server's texts for what is wrong, or nothing.
+"""What a name, a label or a key may look like; each rule gives the real server's texts for what is
+wrong, or nothing.
 
 The rules and words are those of apimachinery's `util/validation`.
 """
@@ -33,7 +34,8 @@ def _longest(limit: int) -> str:
 
 
 _SUBDOMAIN_WRONG = _form(
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', "
     "and must start and end with an alphanumeric character",
     _SUBDOMAIN,
     "example.com",
@@ -46,14 +48,18 @@ _LABEL_WRONG = _form(
     "123-abc",
 )
 _LABEL_1035_WRONG = _form(
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, "
     "and end with an alphanumeric character",
     _LABEL_1035,
     "my-name",
     "abc-123",
 )
 _QUALIFIED_WRONG = _form(
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+    (
+        "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with "
+        "an alphanumeric character"
+    ),
     _QUALIFIED,
     "MyName",
     "my.name",
@@ -68,7 +74,11 @@ _VALUE_WRONG = _form(
     "12345",
 )
 _CONFIG_KEY_WRONG = _form(
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'", _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+    _CONFIG_KEY,
+    "key.name",
+    "KEY_NAME",
+    "key-name",
 )
 
 
@@ -100,13 +110,23 @@ def segment(name: str) -> list[str]:
 
 
 def qualified(name: str) -> list[str]:
-    """The key of a label or annotation, a finalizer, a resource: an optional prefix of 253 and a name of 63 characters."""
+    """The key of a label or annotation, a finalizer, a resource: an optional prefix of 253 and a
+    name of 63 characters.
+    """
     parts = name.split("/")
     if len(parts) > 2:
-        return [f"a valid label key {_QUALIFIED_WRONG} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+        return [
+            (
+                f"a valid label key {_QUALIFIED_WRONG} with an optional DNS subdomain prefix and "
+                "'/' (e.g. 'example.com/MyName')"
+            )
+        ]
     wrong = []
     if len(parts) == 2:
-        wrong += [f"prefix part {text}" for text in (subdomain(parts[0]) if parts[0] else ["must be non-empty"])]
+        wrong += [
+            f"prefix part {text}"
+            for text in (subdomain(parts[0]) if parts[0] else ["must be non-empty"])
+        ]
     last = parts[-1]
     if not last:
         wrong.append("name part must be non-empty")
@@ -134,7 +154,12 @@ def environment(name: str) -> list[str]:
     """The name of an environment variable: any printable ASCII but "="."""
     if all(" " <= character <= "~" and character != "=" for character in name):
         return []
-    return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+    return [
+        (
+            "a valid environment variable name must consist only of printable ASCII characters "
+            "other than '='"
+        )
+    ]
 
 
 def port(name: str) -> list[str]:

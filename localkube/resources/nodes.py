@@ -14,7 +14,9 @@ ROLE = "node-role.kubernetes.io/"
 
 def _status(node: Object) -> str:
     ready = condition_of((node.get("status") or {}).get("conditions") or (), "Ready")
-    words = ["Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"]
+    words = [
+        "Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"
+    ]
     if (node.get("spec") or {}).get("unschedulable"):
         words.append("SchedulingDisabled")
     return ",".join(words)
@@ -22,7 +24,9 @@ def _status(node: Object) -> str:
 
 def _roles(node: Object) -> str:
     labels = labels_of(node)
-    roles = {key.removeprefix(ROLE) for key in labels if key.startswith(ROLE)} | {labels.get("kubernetes.io/role", "")}
+    roles = {key.removeprefix(ROLE) for key in labels if key.startswith(ROLE)} | {
+        labels.get("kubernetes.io/role", "")
+    }
     return ",".join(sorted(roles - {""})) or NONE
 
 
@@ -32,7 +36,9 @@ def _info(node: Object, key: str, otherwise: str) -> str:
 
 def _address(node: Object, kind: str) -> str:
     addresses = (node.get("status") or {}).get("addresses") or ()
-    return next((str(address["address"]) for address in addresses if address.get("type") == kind), NONE)
+    return next(
+        (str(address["address"]) for address in addresses if address.get("type") == kind), NONE
+    )
 
 
 def fill_node(node: Object) -> None:
@@ -50,7 +56,9 @@ def check_node(node: Object, old: Object | None) -> list[Cause]:
     causes = []
     for index, taint in enumerate((node.get("spec") or {}).get("taints") or ()):
         if taint.get("effect") not in EFFECTS:
-            causes.append(unsupported(f"spec.taints[{index}].effect", taint.get("effect") or "", EFFECTS))
+            causes.append(
+                unsupported(f"spec.taints[{index}].effect", taint.get("effect") or "", EFFECTS)
+            )
     return causes
 
 
@@ -69,7 +77,11 @@ NODES = Resource(
         Column("External-IP", lambda node: _address(node, "ExternalIP"), priority=1),
         Column("OS-Image", lambda node: _info(node, "osImage", UNKNOWN), priority=1),
         Column("Kernel-Version", lambda node: _info(node, "kernelVersion", UNKNOWN), priority=1),
-        Column("Container-Runtime", lambda node: _info(node, "containerRuntimeVersion", UNKNOWN), priority=1),
+        Column(
+            "Container-Runtime",
+            lambda node: _info(node, "containerRuntimeVersion", UNKNOWN),
+            priority=1,
+        ),
     ),
     namespaced=False,
     short_names=("no",),
@@ -83,10 +95,14 @@ NODES = Resource(
 
 
 def fill_namespace(namespace: Object) -> None:
-    """The label by which selectors find a namespace, the finalizer that keeps it until it is empty, and its phase."""
+    """The label by which selectors find a namespace, the finalizer that keeps it until it is empty,
+    and its phase.
+    """
     metadata = namespace["metadata"]
     if metadata.get("name"):
-        metadata["labels"] = (metadata.get("labels") or {}) | {"kubernetes.io/metadata.name": metadata["name"]}
+        metadata["labels"] = (metadata.get("labels") or {}) | {
+            "kubernetes.io/metadata.name": metadata["name"]
+        }
     if "deletionTimestamp" not in metadata:
         namespace.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
     if not (namespace.get("status") or {}).get("phase"):
@@ -98,7 +114,11 @@ NAMESPACES = Resource(
     "v1",
     "namespaces",
     "Namespace",
-    columns=(NAME, Column("Status", lambda namespace: (namespace.get("status") or {}).get("phase", "")), AGE),
+    columns=(
+        NAME,
+        Column("Status", lambda namespace: (namespace.get("status") or {}).get("phase", "")),
+        AGE,
+    ),
     namespaced=False,
     short_names=("ns",),
     verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
@@ -117,7 +137,13 @@ def check_lease(lease: Object, old: Object | None) -> list[Cause]:
     if seconds is not None and seconds <= 0:
         causes.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
     if (spec.get("leaseTransitions") or 0) < 0:
-        causes.append(invalid("spec.leaseTransitions", spec["leaseTransitions"], "must be greater than or equal to 0"))
+        causes.append(
+            invalid(
+                "spec.leaseTransitions",
+                spec["leaseTransitions"],
+                "must be greater than or equal to 0",
+            )
+        )
     return causes
 
 
@@ -126,7 +152,11 @@ LEASES = Resource(
     "v1",
     "leases",
     "Lease",
-    columns=(NAME, Column("Holder", lambda lease: (lease.get("spec") or {}).get("holderIdentity") or ""), AGE),
+    columns=(
+        NAME,
+        Column("Holder", lambda lease: (lease.get("spec") or {}).get("holderIdentity") or ""),
+        AGE,
+    ),
     schema="leases",
     validate=check_lease,
     generation=False,

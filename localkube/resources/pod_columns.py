@@ -1,4 +1,6 @@
-"""What `kubectl get pods` shows of a pod, cell by cell, by the logic of the real server's printer (`printPod`)."""
+"""What `kubectl get pods` shows of a pod, cell by cell, by the logic of the real server's printer
+(`printPod`).
+"""
 
 from datetime import datetime
 from typing import Any
@@ -20,7 +22,11 @@ class Summary:
         self.restarts = 0
         self.restarted: datetime | None = None
         # Init containers that go on running beside the others count with those.
-        self.sidecars = {c["name"] for c in self.spec.get("initContainers") or () if c.get("restartPolicy") == "Always"}
+        self.sidecars = {
+            c["name"]
+            for c in self.spec.get("initContainers") or ()
+            if c.get("restartPolicy") == "Always"
+        }
         self.total = len(self.spec.get("containers") or ()) + len(self.sidecars)
         scheduled = condition_of(self.status.get("conditions") or (), "PodScheduled")
         if scheduled and scheduled.get("reason") == "SchedulingGated":
@@ -44,7 +50,9 @@ class Summary:
 
     def _count_restarts(self, status: dict[str, Any]) -> None:
         self.restarts += status.get("restartCount", 0)
-        ended = moment_of(((status.get("lastState") or {}).get("terminated") or {}).get("finishedAt"))
+        ended = moment_of(
+            ((status.get("lastState") or {}).get("terminated") or {}).get("finishedAt")
+        )
         if ended and (self.restarted is None or self.restarted < ended):
             self.restarted = ended
 
@@ -88,7 +96,11 @@ class Summary:
 def _ending(terminated: dict[str, Any]) -> str:
     if terminated.get("reason"):
         return str(terminated["reason"])
-    return f"Signal:{terminated['signal']}" if terminated.get("signal") else f"ExitCode:{terminated.get('exitCode', 0)}"
+    return (
+        f"Signal:{terminated['signal']}"
+        if terminated.get("signal")
+        else f"ExitCode:{terminated.get('exitCode', 0)}"
+    )
 
 
 def _ready(pod: Object) -> str:
@@ -113,24 +125,46 @@ def _gates(pod: Object) -> str:
     if not gates:
         return NONE
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    passed = sum((condition_of(conditions, gate["conditionType"]) or {}).get("status") == "True" for gate in gates)
+    passed = sum(
+        (condition_of(conditions, gate["conditionType"]) or {}).get("status") == "True"
+        for gate in gates
+    )
     return f"{passed}/{len(gates)}"
 
 
 COLUMNS = (
     NAME,
-    Column("Ready", _ready, description="The aggregate readiness state of this pod for accepting traffic."),
-    Column("Status", lambda pod: Summary(pod).reason, description="The aggregate status of the containers in this pod."),
+    Column(
+        "Ready",
+        _ready,
+        description="The aggregate readiness state of this pod for accepting traffic.",
+    ),
+    Column(
+        "Status",
+        lambda pod: Summary(pod).reason,
+        description="The aggregate status of the containers in this pod.",
+    ),
     Column(
         "Restarts",
         _restarts,
         description=(
-            "The number of times the containers in this pod have been restarted and when the last container in this pod has restarted."
+            "The number of times the containers in this pod have been restarted and when the "
+            "last container in this pod has restarted."
         ),
     ),
     AGE,
-    Column("IP", _address, priority=1, description="podIP address allocated to the pod. Empty if not yet allocated."),
-    Column("Node", lambda pod: pod["spec"].get("nodeName") or NONE, priority=1, description="The node in which this pod is scheduled."),
+    Column(
+        "IP",
+        _address,
+        priority=1,
+        description="podIP address allocated to the pod. Empty if not yet allocated.",
+    ),
+    Column(
+        "Node",
+        lambda pod: pod["spec"].get("nodeName") or NONE,
+        priority=1,
+        description="The node in which this pod is scheduled.",
+    ),
     Column(
         "Nominated Node",
         lambda pod: (pod.get("status") or {}).get("nominatedNodeName") or NONE,
@@ -141,6 +175,9 @@ COLUMNS = (
         "Readiness Gates",
         _gates,
         priority=1,
-        description='A pod is ready when all its containers are and all these conditions have status equal to "True".',
+        description=(
+            "A pod is ready when all its containers are and all these conditions have status equal "
+            'to "True".'
+        ),
     ),
 )

@@ -1,4 +1,6 @@
-"""What a real server adds to a pod, or to a pod template, that leaves things out. The source is the recorded `pod/create` answer."""
+"""What a real server adds to a pod, or to a pod template, that leaves things out. The source is the
+recorded `pod/create` answer.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +17,9 @@ LOST_NODE_SECONDS = 300
 
 
 def fill_pod(pod: Object) -> None:
-    """The defaults of a whole pod: its spec, what admission adds, and the first status when it has none."""
+    """The defaults of a whole pod: its spec, what admission adds, and the first status when it has
+    none.
+    """
     spec = pod.setdefault("spec", {})
     fill_spec(spec)
     for container in containers(spec):
@@ -58,7 +62,9 @@ def canonical(amounts: dict[str, Any]) -> dict[str, str]:
 
 
 def quality(spec: dict[str, Any]) -> str:
-    """The quality-of-service class: Guaranteed when every container's limits are its requests, BestEffort when there are none at all."""
+    """The quality-of-service class: Guaranteed when every container's limits are its requests,
+    BestEffort when there are none at all.
+    """
     guaranteed, anything = True, False
     for container in containers(spec):
         resources = container.get("resources") or {}
@@ -72,7 +78,11 @@ def quality(spec: dict[str, Any]) -> str:
 
 
 def _compute(amounts: dict[str, Any] | None) -> dict[str, Any]:
-    parsed = {name: quantities.parse(amount) for name, amount in (amounts or {}).items() if name in ("cpu", "memory")}
+    parsed = {
+        name: quantities.parse(amount)
+        for name, amount in (amounts or {}).items()
+        if name in ("cpu", "memory")
+    }
     return {name: amount for name, amount in parsed.items() if amount}
 
 
@@ -101,16 +111,27 @@ def _tolerate_lost_nodes(spec: dict[str, Any]) -> None:
     tolerations = spec.setdefault("tolerations", [])
     for key in LOST_NODE:
         if not any(
-            toleration.get("key") in (key, None, "") and toleration.get("effect") in ("NoExecute", None, "") for toleration in tolerations
+            toleration.get("key") in (key, None, "")
+            and toleration.get("effect") in ("NoExecute", None, "")
+            for toleration in tolerations
         ):
-            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": LOST_NODE_SECONDS})
+            tolerations.append(
+                {
+                    "key": key,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": LOST_NODE_SECONDS,
+                }
+            )
 
 
 def _fill_container(container: dict[str, Any], *, host_network: bool) -> None:
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     if container.get("image"):
-        container.setdefault("imagePullPolicy", "Always" if _is_latest(container["image"]) else "IfNotPresent")
+        container.setdefault(
+            "imagePullPolicy", "Always" if _is_latest(container["image"]) else "IfNotPresent"
+        )
     resources = container.setdefault("resources", {})
     for part in ("limits", "requests"):
         if part in resources:
@@ -123,7 +144,9 @@ def _fill_container(container: dict[str, Any], *, host_network: bool) -> None:
         source = variable.get("valueFrom") or {}
         _fill_field(source.get("fieldRef"))
         if source.get("resourceFieldRef") is not None:
-            source["resourceFieldRef"]["divisor"] = quantities.canonical(source["resourceFieldRef"].get("divisor", "0"))
+            source["resourceFieldRef"]["divisor"] = quantities.canonical(
+                source["resourceFieldRef"].get("divisor", "0")
+            )
     for probe in (container[kind] for kind in PROBES if container.get(kind)):
         _fill_probe(probe)
     for hook in (container.get("lifecycle") or {}).values():
@@ -140,7 +163,12 @@ def _is_latest(image: str) -> bool:
 
 
 def _fill_probe(probe: dict[str, Any]) -> None:
-    probe |= {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3} | probe
+    probe |= {
+        "timeoutSeconds": 1,
+        "periodSeconds": 10,
+        "successThreshold": 1,
+        "failureThreshold": 3,
+    } | probe
     _fill_http(probe.get("httpGet"))
     if probe.get("grpc") is not None:
         probe["grpc"].setdefault("service", "")

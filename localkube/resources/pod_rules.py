@@ -17,7 +17,8 @@ EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 OPERATORS = ("Equal", "Exists")
 
 CHANGES = (
-    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "pod updates may not change fields other than "
+    "`spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
@@ -50,24 +51,42 @@ def check_spec(spec: dict[str, Any], field: str) -> list[Cause]:
 def _check_choices(spec: dict[str, Any], field: str) -> list[Cause]:
     causes = []
     if spec.get("restartPolicy") not in RESTART_POLICIES:
-        causes.append(unsupported(f"{field}.restartPolicy", spec.get("restartPolicy") or "", RESTART_POLICIES))
+        causes.append(
+            unsupported(f"{field}.restartPolicy", spec.get("restartPolicy") or "", RESTART_POLICIES)
+        )
     if spec.get("dnsPolicy") not in DNS_POLICIES:
         causes.append(unsupported(f"{field}.dnsPolicy", spec.get("dnsPolicy") or "", DNS_POLICIES))
     causes += check_labels(spec.get("nodeSelector"), f"{field}.nodeSelector")
-    for part, rule in (("serviceAccountName", names.subdomain), ("nodeName", names.subdomain), ("priorityClassName", names.subdomain)):
+    for part, rule in (
+        ("serviceAccountName", names.subdomain),
+        ("nodeName", names.subdomain),
+        ("priorityClassName", names.subdomain),
+    ):
         value = spec.get(part)
         if value:
             causes += [invalid(f"{field}.{part}", value, text) for text in rule(value)]
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline < 2**31:
-        causes.append(invalid(f"{field}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive"))
+        causes.append(
+            invalid(
+                f"{field}.activeDeadlineSeconds",
+                deadline,
+                "must be between 1 and 2147483647, inclusive",
+            )
+        )
     for part in ("hostname", "subdomain"):
         value = spec.get(part)
         if value:
             causes += [invalid(f"{field}.{part}", value, text) for text in names.label(value)]
     grace = spec.get("terminationGracePeriodSeconds") or 0
     if grace < 0 and grace != -1:
-        causes.append(invalid(f"{field}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"))
+        causes.append(
+            invalid(
+                f"{field}.terminationGracePeriodSeconds",
+                grace,
+                "must be greater than or equal to 0",
+            )
+        )
     causes += check_affinity(spec.get("affinity"), f"{field}.affinity")
     return causes + _check_tolerations(spec.get("tolerations") or [], f"{field}.tolerations")
 
@@ -76,23 +95,44 @@ def _check_tolerations(tolerations: list[dict[str, Any]], field: str) -> list[Ca
     causes = []
     for index, toleration in enumerate(tolerations):
         at = f"{field}[{index}]"
-        key, operator, effect = toleration.get("key"), toleration.get("operator") or "Equal", toleration.get("effect")
+        key, operator, effect = (
+            toleration.get("key"),
+            toleration.get("operator") or "Equal",
+            toleration.get("effect"),
+        )
         if key:
             causes += [invalid(f"{at}.key", key, text) for text in names.qualified(key)]
         elif operator != "Exists":
             causes.append(
                 invalid(
-                    f"{at}.operator", operator, 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+                    f"{at}.operator",
+                    operator,
+                    (
+                        'operator must be Exists when `key` is empty, which means "match all '
+                        'values and all keys"'
+                    ),
                 )
             )
         if operator not in OPERATORS:
             causes.append(unsupported(f"{at}.operator", operator, OPERATORS))
         elif operator == "Exists" and toleration.get("value"):
-            causes.append(invalid(f"{at}.operator", toleration["value"], "value must be empty when `operator` is 'Exists'"))
+            causes.append(
+                invalid(
+                    f"{at}.operator",
+                    toleration["value"],
+                    "value must be empty when `operator` is 'Exists'",
+                )
+            )
         if effect and effect not in EFFECTS:
             causes.append(unsupported(f"{at}.effect", effect, EFFECTS))
         if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
-            causes.append(invalid(f"{at}.effect", effect or "", "effect must be 'NoExecute' when `tolerationSeconds` is set"))
+            causes.append(
+                invalid(
+                    f"{at}.effect",
+                    effect or "",
+                    "effect must be 'NoExecute' when `tolerationSeconds` is set",
+                )
+            )
     return causes
 
 
@@ -114,21 +154,27 @@ def _check_volumes(volumes: list[dict[str, Any]], field: str) -> tuple[set[str],
 
 def _check_volume(volume: dict[str, Any], field: str) -> list[Cause]:
     kinds = [kind for kind in volume if kind != "name"]
-    causes = [frozen(f"{field}.{kind}", "may not specify more than 1 volume type") for kind in kinds[1:]]
+    causes = [
+        frozen(f"{field}.{kind}", "may not specify more than 1 volume type") for kind in kinds[1:]
+    ]
     if kinds[:1] == ["hostPath"] and not (volume["hostPath"] or {}).get("path"):
         causes.append(required(f"{field}.hostPath.path"))
     if kinds[:1] == ["configMap"] and not (volume["configMap"] or {}).get("name"):
         causes.append(required(f"{field}.configMap.name"))
     if kinds[:1] == ["secret"] and not (volume["secret"] or {}).get("secretName"):
         causes.append(required(f"{field}.secret.secretName"))
-    if kinds[:1] == ["persistentVolumeClaim"] and not (volume["persistentVolumeClaim"] or {}).get("claimName"):
+    if kinds[:1] == ["persistentVolumeClaim"] and not (volume["persistentVolumeClaim"] or {}).get(
+        "claimName"
+    ):
         causes.append(required(f"{field}.persistentVolumeClaim.claimName"))
     if kinds[:1] == ["ephemeral"]:
         template = (volume["ephemeral"] or {}).get("volumeClaimTemplate")
         if template is None:
             causes.append(required(f"{field}.ephemeral.volumeClaimTemplate"))
         else:
-            causes += check_claim_spec(template.get("spec") or {}, f"{field}.ephemeral.volumeClaimTemplate.spec")
+            causes += check_claim_spec(
+                template.get("spec") or {}, f"{field}.ephemeral.volumeClaimTemplate.spec"
+            )
     return causes
 
 
@@ -144,17 +190,29 @@ def _check_changes(new: dict[str, Any], old: dict[str, Any]) -> list[Cause]:
             container["image"] = was.get("image")
     for part, may in (
         ("activeDeadlineSeconds", _may_shorten(new, old)),
-        ("tolerations", all(one in (new.get("tolerations") or []) for one in old.get("tolerations") or [])),
+        (
+            "tolerations",
+            all(one in (new.get("tolerations") or []) for one in old.get("tolerations") or []),
+        ),
         ("terminationGracePeriodSeconds", _is_first_grace(new, old)),
-        # The scheduler is one of our own parts and binds with an update; on a real cluster that is the binding subresource.
+        # The scheduler is one of our own parts and binds with an update; on a real cluster that is
+        # the binding subresource.
         ("nodeName", not old.get("nodeName")),
-        ("schedulingGates", all(one in (old.get("schedulingGates") or []) for one in new.get("schedulingGates") or [])),
+        (
+            "schedulingGates",
+            all(
+                one in (old.get("schedulingGates") or [])
+                for one in new.get("schedulingGates") or []
+            ),
+        ),
     ):
         if may:
             allowed.pop(part, None)
             if part in old:
                 allowed[part] = old[part]
-    changed = sorted(part for part in allowed.keys() | old.keys() if allowed.get(part) != old.get(part))
+    changed = sorted(
+        part for part in allowed.keys() | old.keys() if allowed.get(part) != old.get(part)
+    )
     return [frozen("spec", f"{CHANGES}\n  changed: {', '.join(changed)}")] if changed else []
 
 
@@ -164,4 +222,6 @@ def _may_shorten(new: dict[str, Any], old: dict[str, Any]) -> bool:
 
 
 def _is_first_grace(new: dict[str, Any], old: dict[str, Any]) -> bool:
-    return (old.get("terminationGracePeriodSeconds") or 0) < 0 and new.get("terminationGracePeriodSeconds") == 1
+    return (old.get("terminationGracePeriodSeconds") or 0) < 0 and new.get(
+        "terminationGracePeriodSeconds"
+    ) == 1

@@ -25,14 +25,23 @@ def check(obj: Object, old: Object | None) -> list[Cause]:
     causes = []
     name, value = str(obj["metadata"].get("name") or ""), obj["value"]
     if name.startswith(SYSTEM) and SYSTEM_CLASSES.get(name) != value:
-        causes.append(frozen("metadata.name", "priority class names with 'system-' prefix are reserved for system use only"))
+        causes.append(
+            frozen(
+                "metadata.name",
+                "priority class names with 'system-' prefix are reserved for system use only",
+            )
+        )
     elif value > HIGHEST and name not in SYSTEM_CLASSES:
-        causes.append(frozen("value", f"maximum allowed value of a user defined priority is {HIGHEST}"))
+        causes.append(
+            frozen("value", f"maximum allowed value of a user defined priority is {HIGHEST}")
+        )
     if obj["preemptionPolicy"] not in POLICIES:
         causes.append(unsupported("preemptionPolicy", obj["preemptionPolicy"], POLICIES))
     if old is not None:
         causes += [
-            invalid(part, obj.get(part), "field is immutable") for part in ("value", "preemptionPolicy") if obj.get(part) != old.get(part)
+            invalid(part, obj.get(part), "field is immutable")
+            for part in ("value", "preemptionPolicy")
+            if obj.get(part) != old.get(part)
         ]
     return causes
 

@@ -1,4 +1,6 @@
-"""What a served resource is: its names, verbs, columns, field selectors and rules. Adding a kind is adding one of these to the registry."""
+"""What a served resource is: its names, verbs, columns, field selectors and rules. Adding a kind is
+adding one of these to the registry.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +14,9 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the Table that `kubectl get` prints; `cell` takes the object and gives text, a number or None."""
+    """A column of the Table that `kubectl get` prints; `cell` takes the object and gives text, a
+    number or None.
+    """
 
     name: str
     cell: Callable[[Object], Any]
@@ -24,7 +28,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A subresource such as status, scale or log; `kind`, `group` and `version` are what discovery says it speaks."""
+    """A subresource such as status, scale or log; `kind`, `group` and `version` are what discovery
+    says it speaks.
+    """
 
     verbs: tuple[str, ...]
     kind: str = ""
@@ -51,10 +57,11 @@ def no_defaults(obj: Object) -> None:
 class Resource:
     """One served resource. Identity is the instance: the registry holds each exactly once.
 
-    `custom` marks what a CRD would define: those refuse strategic merge, answer a deletion with a Status and are named
-    `Kind.group` in refusals. `defaults` fills a new or updated object in place before validation; `validate` gets the object
-    and, on update, the stored one, and gives what is wrong. `schema` names the file under `schemas/` (none: no pruning, no
-    strict check). `storage` is the resource whose objects these are, for a second group's view of one store (events).
+    `custom` marks what a CRD would define: those refuse strategic merge, answer a deletion with a
+    Status and are named `Kind.group` in refusals. `defaults` fills a new or updated object in place
+    before validation; `validate` gets the object and, on update, the stored one, and gives what is
+    wrong. `schema` names the file under `schemas/` (none: no pruning, no strict check). `storage`
+    is the resource whose objects these are, for a second group's view of one store (events).
     """
 
     group: str
@@ -75,11 +82,17 @@ class Resource:
     warn: Callable[[Object], Sequence[str]] = no_warnings
     """What a client is warned of when it writes a valid object that will not do all it says."""
     generation: bool = True
-    """False for kinds whose metadata carries no generation (config maps, secrets, events, leases, nodes, namespaces)."""
+    """False for kinds whose metadata carries no generation (config maps, secrets, events, leases,
+    nodes, namespaces).
+    """
     returns_deleted: bool = False
-    """True for kinds whose deletion answers the object and not a Status (pods, namespaces, services)."""
+    """True for kinds whose deletion answers the object and not a Status (pods, namespaces,
+    services).
+    """
     orphans_by_default: bool = False
-    """True for batch/v1 Jobs: a DELETE without propagationPolicy leaves the pods behind, with a Warning header."""
+    """True for batch/v1 Jobs: a DELETE without propagationPolicy leaves the pods behind, with a
+    Warning header.
+    """
     storage: "Resource | None" = None
     read: Callable[[Object], Object] | None = None
     """With `storage`: turns a stored object into this resource's form."""

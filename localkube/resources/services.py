@@ -16,7 +16,9 @@ AFFINITIES = ("ClientIP", "None")
 
 HEADLESS = "None"
 ADDRESS = "127.0.0.1"
-"""Every service's cluster address: all pods share this machine's network, so a service's port is its pod's."""
+"""Every service's cluster address: all pods share this machine's network, so a service's port is
+its pod's.
+"""
 
 
 def fill_service(service: Object) -> None:
@@ -117,12 +119,17 @@ SERVICES = Resource(
         Column("External-IP", _external),
         Column("Port(s)", _ports),
         AGE,
-        Column("Selector", lambda service: cells.labels(service["spec"].get("selector")), priority=1),
+        Column(
+            "Selector", lambda service: cells.labels(service["spec"].get("selector")), priority=1
+        ),
     ),
     short_names=("svc",),
     categories=("all",),
     subresources={"status": STATUS},
-    field_selectors={"spec.clusterIP": text("spec", "clusterIP"), "spec.type": text("spec", "type")},
+    field_selectors={
+        "spec.clusterIP": text("spec", "clusterIP"),
+        "spec.type": text("spec", "type"),
+    },
     schema="services",
     defaults=fill_service,
     validate=check_service,

@@ -1,4 +1,6 @@
-"""Claims for storage that outlives pods, and the one class of storage that a machine has: directories of the data directory."""
+"""Claims for storage that outlives pods, and the one class of storage that a machine has:
+directories of the data directory.
+"""
 
 from typing import Any
 
@@ -12,13 +14,20 @@ from localkube.resources.cells import AGE, NAME
 from localkube.resources.resource import STATUS, Column, Resource
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-SHORT_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+SHORT_MODES = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
 VOLUME_MODES = ("Block", "Filesystem")
 RECLAIM_POLICIES = ("Delete", "Retain")
 BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 
 LOCAL = "local"
-"""The class that claims without one get, as admission of a real cluster gives them the default class."""
+"""The class that claims without one get, as admission of a real cluster gives them the default
+class.
+"""
 
 PROVISIONER = f"{DOMAIN}/directory"
 DEFAULT_MARK = "storageclass.kubernetes.io/is-default-class"
@@ -50,16 +59,30 @@ def check_claim(claim: Object, old: Object | None) -> list[Cause]:
 def check_claim_spec(spec: dict[str, Any], field: str) -> list[Cause]:
     """What is wrong with the spec of a claim, or with that of a template of claims."""
     modes = spec.get("accessModes") or []
-    causes = [] if modes else [required(f"{field}.accessModes", "at least 1 access mode is required")]
-    causes += [unsupported(f"{field}.accessModes", mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
+    causes = (
+        [] if modes else [required(f"{field}.accessModes", "at least 1 access mode is required")]
+    )
+    causes += [
+        unsupported(f"{field}.accessModes", mode, ACCESS_MODES)
+        for mode in modes
+        if mode not in ACCESS_MODES
+    ]
     storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if storage is None:
         causes.append(required(f"{field}.resources[storage]"))
     elif quantities.parse(storage) <= 0:
-        causes.append(invalid(f"{field}.resources[storage]", quantities.canonical(storage), "must be greater than zero"))
+        causes.append(
+            invalid(
+                f"{field}.resources[storage]",
+                quantities.canonical(storage),
+                "must be greater than zero",
+            )
+        )
     wanted = spec.get("storageClassName")
     if wanted:
-        causes += [invalid(f"{field}.storageClassName", wanted, text) for text in names.subdomain(wanted)]
+        causes += [
+            invalid(f"{field}.storageClassName", wanted, text) for text in names.subdomain(wanted)
+        ]
     if spec.get("volumeMode", "Filesystem") not in VOLUME_MODES:
         causes.append(unsupported(f"{field}.volumeMode", spec["volumeMode"], VOLUME_MODES))
     return causes
@@ -67,20 +90,34 @@ def check_claim_spec(spec: dict[str, Any], field: str) -> list[Cause]:
 
 def _check_claim_changes(spec: dict[str, Any], old: dict[str, Any]) -> list[Cause]:
     """Only a larger request may come later, and the volume, which the controller fills in."""
-    fixed = {part for part in spec.keys() | old.keys() if part != "resources" and spec.get(part) != old.get(part)}
+    fixed = {
+        part
+        for part in spec.keys() | old.keys()
+        if part != "resources" and spec.get(part) != old.get(part)
+    }
     if not old.get("volumeName"):
         fixed.discard("volumeName")
     if fixed:
-        text = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+        text = (
+            "spec is immutable after creation except resources.requests and "
+            "volumeAttributesClassName for bound claims"
+        )
         return [frozen("spec", text)]
-    before, after = (quantities.parse(((each.get("resources") or {}).get("requests") or {}).get("storage", 0)) for each in (old, spec))
+    before, after = (
+        quantities.parse(((each.get("resources") or {}).get("requests") or {}).get("storage", 0))
+        for each in (old, spec)
+    )
     if after < before:
-        return [frozen("spec.resources.requests.storage", "field can not be less than previous value")]
+        return [
+            frozen("spec.resources.requests.storage", "field can not be less than previous value")
+        ]
     return []
 
 
 def _modes(claim: Object) -> str:
-    return ",".join(SHORT_MODES.get(mode, mode) for mode in (claim.get("status") or {}).get("accessModes") or ())
+    return ",".join(
+        SHORT_MODES.get(mode, mode) for mode in (claim.get("status") or {}).get("accessModes") or ()
+    )
 
 
 PERSISTENTVOLUMECLAIMS = Resource(
@@ -92,7 +129,10 @@ PERSISTENTVOLUMECLAIMS = Resource(
         NAME,
         Column("Status", lambda claim: (claim.get("status") or {}).get("phase", "")),
         Column("Volume", lambda claim: claim["spec"].get("volumeName", "")),
-        Column("Capacity", lambda claim: ((claim.get("status") or {}).get("capacity") or {}).get("storage", "")),
+        Column(
+            "Capacity",
+            lambda claim: ((claim.get("status") or {}).get("capacity") or {}).get("storage", ""),
+        ),
         Column("Access Modes", _modes),
         Column("StorageClass", lambda claim: claim["spec"].get("storageClassName", "")),
         AGE,
@@ -115,7 +155,10 @@ def fill_class(storage: Object) -> None:
 
 def check_class(storage: Object, old: Object | None) -> list[Cause]:
     causes = [] if storage.get("provisioner") else [required("provisioner")]
-    for part, allowed in (("reclaimPolicy", RECLAIM_POLICIES), ("volumeBindingMode", BINDING_MODES)):
+    for part, allowed in (
+        ("reclaimPolicy", RECLAIM_POLICIES),
+        ("volumeBindingMode", BINDING_MODES),
+    ):
         if storage[part] not in allowed:
             causes.append(unsupported(part, storage[part], allowed))
     for part in ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"):

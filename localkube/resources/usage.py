@@ -1,4 +1,6 @@
-"""metrics.k8s.io: measured usage of pods and of the node. Nothing of it is stored; the API makes the objects when asked."""
+"""metrics.k8s.io: measured usage of pods and of the node. Nothing of it is stored; the API makes
+the objects when asked.
+"""
 
 from localkube.resources.cells import AGE, NAME
 from localkube.resources.resource import Column, Resource
@@ -8,7 +10,22 @@ VERBS = ("get", "list")
 
 _WINDOW = Column("Window", lambda obj: obj.get("window", ""))
 
-POD_METRICS = Resource(GROUP, "v1beta1", "pods", "PodMetrics", columns=(NAME, _WINDOW, AGE), verbs=VERBS, generation=False)
+POD_METRICS = Resource(
+    GROUP,
+    "v1beta1",
+    "pods",
+    "PodMetrics",
+    columns=(NAME, _WINDOW, AGE),
+    verbs=VERBS,
+    generation=False,
+)
 NODE_METRICS = Resource(
-    GROUP, "v1beta1", "nodes", "NodeMetrics", columns=(NAME, _WINDOW, AGE), namespaced=False, verbs=VERBS, generation=False
+    GROUP,
+    "v1beta1",
+    "nodes",
+    "NodeMetrics",
+    columns=(NAME, _WINDOW, AGE),
+    namespaced=False,
+    verbs=VERBS,
+    generation=False,
 )

@@ -1,6 +1,8 @@
-"""The scheduler: makes gangs of pods, gives them their place on the node and their devices, and says why some of them wait.
+"""The scheduler: makes gangs of pods, gives them their place on the node and their devices, and
+says why some of them wait.
 
-It answers for the default scheduler and for KAI alike, and follows KAI's rules: PodGroups, queues, shares of GPUs.
+It answers for the default scheduler and for KAI alike, and follows KAI's rules: PodGroups, queues,
+shares of GPUs.
 """
 
 from localkube.scheduler.controller import Scheduler

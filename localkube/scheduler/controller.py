@@ -1,4 +1,6 @@
-"""The scheduler as a controller: follows what changed, runs a pass over what waits, and has the outcome written."""
+"""The scheduler as a controller: follows what changed, runs a pass over what waits, and has the
+outcome written.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -27,12 +29,21 @@ INTERNAL = 500
 
 
 class Scheduler:
-    """Runs scheduling passes. `recorder_for` gives the recorder of a component; without it the scheduler makes its own."""
+    """Runs scheduling passes. `recorder_for` gives the recorder of a component; without it the
+    scheduler makes its own.
+    """
 
     name = "scheduler"
 
-    def __init__(self, objects: Objects, recorder_for: Callable[[str], Recorder] | None = None, node: str = options.NODE) -> None:
-        recorder_for = recorder_for or (lambda component: Recorder(objects, component, modern=component == DEFAULT))
+    def __init__(
+        self,
+        objects: Objects,
+        recorder_for: Callable[[str], Recorder] | None = None,
+        node: str = options.NODE,
+    ) -> None:
+        recorder_for = recorder_for or (
+            lambda component: Recorder(objects, component, modern=component == DEFAULT)
+        )
         self._objects = objects
         self._node = node
         self._index = Index(node)
@@ -49,12 +60,16 @@ class Scheduler:
         return self._index.triggers()
 
     def reconcile(self, key: Key) -> float | None:
-        """One pass. It looks at what changed, and at all that waits only when there is more room than before."""
+        """One pass. It looks at what changed, and at all that waits only when there is more room
+        than before.
+        """
         if not self._is_kept():
             self._look_again()
         try:
             self._pass()
-            pauses = [pause for pause in (self._pods.repeat(), self._notes.flush()) if pause is not None]
+            pauses = [
+                pause for pause in (self._pods.repeat(), self._notes.flush()) if pause is not None
+            ]
         except BaseException:
             self._look_again()
             raise
@@ -62,9 +77,13 @@ class Scheduler:
         return min(pauses, default=None)
 
     def _is_kept(self) -> bool:
-        """The last pass was stored. It is one transaction of the loop, which may fail after the pass is over (a full disk)."""
+        """The last pass was stored. It is one transaction of the loop, which may fail after the
+        pass is over (a full disk).
+        """
         tasks = self._index.tasks
-        return self._objects.store.rv >= self._reached and all(tasks[uid].node for uid in self._bound if uid in tasks)
+        return self._objects.store.rv >= self._reached and all(
+            tasks[uid].node for uid in self._bound if uid in tasks
+        )
 
     def _look_again(self) -> None:
         """Treat everything as changed: what was taken note of was not acted on."""
@@ -110,7 +129,9 @@ class Scheduler:
         return task.demand.charge(self._index.node.device_memory if self._index.node else None)
 
     def _bind(self, group: Group, tasks: Sequence[Task], assignment: Assignment) -> Refusal | None:
-        """Put pods on the node, all or none, and book them; a refusal when one of them does not take it."""
+        """Put pods on the node, all or none, and book them; a refusal when one of them does not
+        take it.
+        """
         try:
             for task in tasks:
                 self._assign(group, task, assignment[task.uid], Request(dry_run=True))
@@ -120,7 +141,9 @@ class Scheduler:
             return Refusal(NO_ROOM, refusal.message, f"the pod cannot be bound: {refusal.message}")
         for task in tasks:
             pod = self._assign(group, task, assignment[task.uid], Request())
-            pod = self._objects.modify(PODS, task.namespace, task.name, _tell_scheduled, subresource="status")
+            pod = self._objects.modify(
+                PODS, task.namespace, task.name, _tell_scheduled, subresource="status"
+            )
             self._book(group, task, placed=True)
             self._pods.scheduled(pod)
             self._bound.append(task.uid)

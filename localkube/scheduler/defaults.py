@@ -15,12 +15,16 @@ PRIORITY_CLASSES = {"train": 50, "build-preemptible": 75, "build": 100, "inferen
 """The classes of a KAI installation (engine facts 3.1)."""
 
 PREEMPTIBLE_BELOW = 100
-"""Work of a lower priority than this is preemptible unless it says otherwise (PodGroup CRD, `preemptibility`)."""
+"""Work of a lower priority than this is preemptible unless it says otherwise (PodGroup CRD,
+`preemptibility`).
+"""
 
 
 def default_queues() -> Sequence[Object]:
     """The two queues that a KAI installation starts with: no quota, no limit."""
-    resources = {word: {"quota": 0, "limit": -1, "overQuotaWeight": 1} for word in ("cpu", "gpu", "memory")}
+    resources = {
+        word: {"quota": 0, "limit": -1, "overQuotaWeight": 1} for word in ("cpu", "gpu", "memory")
+    }
     return [
         _queue(PARENT_QUEUE, {"resources": resources}),
         _queue(QUEUE, {"parentQueue": PARENT_QUEUE, "resources": resources}),
@@ -42,4 +46,9 @@ def default_priority_classes() -> Sequence[Object]:
 
 
 def _queue(name: str, spec: Object) -> Object:
-    return {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+    return {
+        "apiVersion": "scheduling.run.ai/v2",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": spec,
+    }

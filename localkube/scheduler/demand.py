@@ -1,4 +1,6 @@
-"""What a pod asks of the node: amounts of resources, and whole devices or shares of them. Pure functions over a pod's dict."""
+"""What a pod asks of the node: amounts of resources, and whole devices or shares of them. Pure
+functions over a pod's dict.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +15,9 @@ CPU = "cpu"
 MEMORY = "memory"
 
 Amounts = Mapping[str, Fraction]
-"""How much of each resource, in its own unit: cores, bytes, devices. Exact, so that three thirds of a device are one device."""
+"""How much of each resource, in its own unit: cores, bytes, devices. Exact, so that three thirds of
+a device are one device.
+"""
 
 
 class BadDemand(ValueError):
@@ -22,14 +26,18 @@ class BadDemand(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A part of each of `devices` devices: either `fraction` of the device or `memory` MiB of it."""
+    """A part of each of `devices` devices: either `fraction` of the device or `memory` MiB of
+    it.
+    """
 
     devices: int
     fraction: Fraction | None
     memory: int | None
 
     def part(self, device_memory: int | None) -> Fraction | None:
-        """The part of one device, given its memory in MiB; None when it depends on a memory that is not known."""
+        """The part of one device, given its memory in MiB; None when it depends on a memory that is
+        not known.
+        """
         if self.memory is None:
             return self.fraction
         return Fraction(self.memory, device_memory) if device_memory else None
@@ -48,7 +56,9 @@ class Demand:
         return int(self.amounts.get(GPU, 0))
 
     def charge(self, device_memory: int | None) -> Amounts:
-        """What a queue is charged: cores, bytes and devices, a share counting as its part of each device."""
+        """What a queue is charged: cores, bytes and devices, a share counting as its part of each
+        device.
+        """
         charged = {name: self.amounts[name] for name in (CPU, MEMORY, GPU) if name in self.amounts}
         if self.share is not None:
             charged[GPU] = self.share.devices * (self.share.part(device_memory) or Fraction(0))
@@ -56,7 +66,8 @@ class Demand:
 
 
 def of_pod(pod: Object) -> Demand:
-    """The demand of a pod: its containers at once, or its largest init container, whichever is more, and its overhead.
+    """The demand of a pod: its containers at once, or its largest init container, whichever is
+    more, and its overhead.
 
     An init container that restarts always runs beside all that follow it. Raises BadDemand.
     """
@@ -113,7 +124,9 @@ def _read(amounts: Object) -> dict[str, Fraction]:
 
 
 def _share(pod: Object) -> Share | None:
-    """What the annotations of GPU sharing ask for. They can be edited after admission looked at them, so they are checked here too."""
+    """What the annotations of GPU sharing ask for. They can be edited after admission looked at
+    them, so they are checked here too.
+    """
     refusal = gpu_sharing.refusal(pod)
     if refusal:
         raise BadDemand(refusal)
@@ -122,4 +135,8 @@ def _share(pod: Object) -> Share | None:
     if fraction is None and memory is None:
         return None
     devices = int(asked.get(gpu_sharing.DEVICES, "1"))
-    return Share(devices, None if fraction is None else Fraction(fraction), None if memory is None else int(memory))
+    return Share(
+        devices,
+        None if fraction is None else Fraction(fraction),
+        None if memory is None else int(memory),
+    )

@@ -1,4 +1,6 @@
-"""The GPUs of the node while pods are placed: how much of each is free, and which ones the next pod gets."""
+"""The GPUs of the node while pods are placed: how much of each is free, and which ones the next pod
+gets.
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -7,7 +9,9 @@ ALL = Fraction(1)
 
 
 class Devices:
-    """What is left of each device. A device is either held whole by one pod or shared by parts that add up to one at most."""
+    """What is left of each device. A device is either held whole by one pod or shared by parts that
+    add up to one at most.
+    """
 
     def __init__(self, count: int) -> None:
         self.free = [ALL] * count
@@ -29,14 +33,18 @@ class Devices:
     def choose(self, count: int, part: Fraction = ALL) -> tuple[int, ...] | None:
         """`count` devices with `part` of each free, or None.
 
-        The fullest that still fit come first (best fit), so that shares gather on devices that are shared already and
-        whole devices stay whole; among equals the lowest index.
+        The fullest that still fit come first (best fit), so that shares gather on devices that are
+        shared already and whole devices stay whole; among equals the lowest index.
         """
         fitting = sorted((free, index) for index, free in enumerate(self.free) if free >= part)
-        return tuple(sorted(index for _, index in fitting[:count])) if len(fitting) >= count else None
+        return (
+            tuple(sorted(index for _, index in fitting[:count])) if len(fitting) >= count else None
+        )
 
     def take(self, indexes: Sequence[int], part: Fraction = ALL) -> None:
-        """Mark `part` of each as used. Indexes that the node no longer has are ignored: the pod that has them ends by itself."""
+        """Mark `part` of each as used. Indexes that the node no longer has are ignored: the pod
+        that has them ends by itself.
+        """
         for index in indexes:
             if index < len(self.free):
                 self.free[index] -= part

@@ -1,4 +1,6 @@
-"""Tells PodGroups and Queues how things stand: scheduling conditions, resource counts and events."""
+"""Tells PodGroups and Queues how things stand: scheduling conditions, resource counts and
+events.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,7 +23,9 @@ COUNTED = ("requested", "allocated", "allocatedNonPreemptible", "childQueues")
 
 
 class GroupReports:
-    """Writes to PodGroups and Queues. `recorder` tells the events about PodGroups, which are KAI's and of type Normal."""
+    """Writes to PodGroups and Queues. `recorder` tells the events about PodGroups, which are KAI's
+    and of type Normal.
+    """
 
     def __init__(self, objects: Objects, recorder: Recorder) -> None:
         self._objects = objects
@@ -29,20 +33,28 @@ class GroupReports:
         self._said: dict[Key, str] = {}
 
     def group(self, group: Group, counts: Object, refusal: Refusal | None, *, begun: bool) -> None:
-        """Keep a PodGroup's counts and its scheduling condition: there while a gang finds no place, gone once some of it has one."""
+        """Keep a PodGroup's counts and its scheduling condition: there while a gang finds no place,
+        gone once some of it has one.
+        """
         stored = self._objects.find(PODGROUPS, group.namespace, group.name)
         if stored is None:
             return
         explained = None if refusal is None or begun or refusal.reason == NOT_READY else refusal
         status = stored.get("status") or {}
-        if (status.get("resourcesStatus") or {}) != counts or not _explains(status.get("schedulingConditions") or [], explained):
+        if (status.get("resourcesStatus") or {}) != counts or not _explains(
+            status.get("schedulingConditions") or [], explained
+        ):
 
             def change(pod_group: Object) -> None:
                 status = pod_group.setdefault("status", {})
                 status["resourcesStatus"] = counts
-                status["schedulingConditions"] = _conditions(pod_group, status.get("schedulingConditions") or [], explained)
+                status["schedulingConditions"] = _conditions(
+                    pod_group, status.get("schedulingConditions") or [], explained
+                )
 
-            stored = self._objects.modify(PODGROUPS, group.namespace, group.name, change, subresource="status")
+            stored = self._objects.modify(
+                PODGROUPS, group.namespace, group.name, change, subresource="status"
+            )
         self._tell(group, stored, refusal)
 
     def queue(self, stored: Object, status: Object) -> None:
@@ -52,7 +64,11 @@ class GroupReports:
             return
 
         def change(queue: Object) -> None:
-            queue["status"] = {key: value for key, value in (queue.get("status") or {}).items() if key not in COUNTED} | status
+            queue["status"] = {
+                key: value
+                for key, value in (queue.get("status") or {}).items()
+                if key not in COUNTED
+            } | status
 
         self._objects.modify(QUEUES, "", name_of(stored), change, subresource="status")
 
@@ -62,13 +78,22 @@ class GroupReports:
             self._said.pop(group.key, None)
         elif self._said.get(group.key) != refusal.subject:
             self._said[group.key] = refusal.subject
-            self._recorder.event(stored, "Normal", NOT_READY if refusal.reason == NOT_READY else "Unschedulable", refusal.message)
+            self._recorder.event(
+                stored,
+                "Normal",
+                NOT_READY if refusal.reason == NOT_READY else "Unschedulable",
+                refusal.message,
+            )
 
 
 def counts(placed: Sequence[Amounts], all_of_them: Sequence[Amounts], *, firm: bool) -> Object:
     """A PodGroup's `resourcesStatus`, in cores, bytes and devices."""
     allocated = resource_list(total(placed))
-    status = {"allocated": allocated, "allocatedNonPreemptible": allocated if firm else {}, "requested": resource_list(total(all_of_them))}
+    status = {
+        "allocated": allocated,
+        "allocatedNonPreemptible": allocated if firm else {},
+        "requested": resource_list(total(all_of_them)),
+    }
     return {key: value for key, value in status.items() if value}
 
 
@@ -76,10 +101,14 @@ def _explains(conditions: Sequence[Object], refusal: Refusal | None) -> bool:
     present = condition_of(conditions, UNSCHEDULABLE)
     if refusal is None or present is None:
         return refusal is None and present is None
-    return present.get("message") == refusal.message and present.get("reasons") == [refusal.explanation()]
+    return present.get("message") == refusal.message and present.get("reasons") == [
+        refusal.explanation()
+    ]
 
 
-def _conditions(pod_group: Object, conditions: Sequence[Object], refusal: Refusal | None) -> list[Object]:
+def _conditions(
+    pod_group: Object, conditions: Sequence[Object], refusal: Refusal | None
+) -> list[Object]:
     """The conditions with ours changed, or removed when there is nothing to explain any more."""
     others = [condition for condition in conditions if condition.get("type") != UNSCHEDULABLE]
     if refusal is None or _explains(conditions, refusal):

@@ -1,4 +1,6 @@
-"""The rules of KAI's pod-grouper: from a workload and one of its pods to the PodGroup that makes a gang of them. Pure functions."""
+"""The rules of KAI's pod-grouper: from a workload and one of its pods to the PodGroup that makes a
+gang of them. Pure functions.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +19,9 @@ FIRM = "non-preemptible"
 PREEMPTIBILITIES = (PREEMPTIBLE, FIRM)
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""The one annotation that a PodGroup does not take over from its owner: it would make kubectl believe it applied the PodGroup."""
+"""The one annotation that a PodGroup does not take over from its owner: it would make kubectl
+believe it applied the PodGroup.
+"""
 
 NAME_LENGTH = 253
 UID_LENGTH = 36
@@ -39,11 +43,15 @@ DISTRIBUTED: Mapping[tuple[str, str], Distributed] = {
     ("kubeflow.org", "JAXJob"): Distributed("jaxReplicaSpecs"),
     ("kubeflow.org", "MPIJob"): Distributed("mpiReplicaSpecs", required=("Launcher", "Worker")),
 }
-"""By API group and kind (engine facts 3.4). What is not here has a gang of one, or of what its annotation says."""
+"""By API group and kind (engine facts 3.4). What is not here has a gang of one, or of what its
+annotation says.
+"""
 
 
 class GroupingError(Exception):
-    """No PodGroup can be made of a workload; the text says what to mend. Its pods are not placed meanwhile."""
+    """No PodGroup can be made of a workload; the text says what to mend. Its pods are not placed
+    meanwhile.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,11 @@ class Wanted:
     preemptibility: str
 
     def spec(self) -> Object:
-        spec: Object = {"minMember": self.min_member, "queue": self.queue, "priorityClassName": self.priority_class}
+        spec: Object = {
+            "minMember": self.min_member,
+            "queue": self.queue,
+            "priorityClassName": self.priority_class,
+        }
         return spec | ({"preemptibility": self.preemptibility} if self.preemptibility else {})
 
 
@@ -66,10 +78,14 @@ def name(owner: str, uid: str) -> str:
 
 
 def wanted(owner: Object | None, pod: Task, classes: Mapping[str, int]) -> Wanted:
-    """What KAI makes of a workload: `owner` is the topmost, None for a bare pod. Raises GroupingError."""
+    """What KAI makes of a workload: `owner` is the topmost, None for a bare pod. Raises
+    GroupingError.
+    """
     above = labels_of(owner) if owner else {}
     return Wanted(
-        queue=_first(QUEUE_LABEL, above, pod.labels) or _first(PROJECT_LABEL, above, pod.labels) or defaults.QUEUE,
+        queue=_first(QUEUE_LABEL, above, pod.labels)
+        or _first(PROJECT_LABEL, above, pod.labels)
+        or defaults.QUEUE,
         min_member=min_member(owner, pod) if owner else 1,
         priority_class=_priority_class(above, pod, classes),
         preemptibility=_preemptibility(above, pod),
@@ -89,9 +105,18 @@ def min_member(owner: Object, pod: Task) -> int:
     elastic = (spec.get("elasticPolicy") or {}).get("minReplicas") if distributed.elastic else None
     if elastic is not None:
         return _positive(elastic, "elasticPolicy.minReplicas")
-    everyone = _sum(name_of(owner), distributed, spec.get(distributed.replicas) or {}, lenient=pod.scheduler != KAI)
-    # A launcher that comes once the workers are ready cannot be waited for before it is there; it is the first of its gang's pods.
-    late = spec.get("launcherCreationPolicy") == "WaitForWorkersReady" and pod.labels.get(JOB_ROLE) != "launcher"
+    everyone = _sum(
+        name_of(owner),
+        distributed,
+        spec.get(distributed.replicas) or {},
+        lenient=pod.scheduler != KAI,
+    )
+    # A launcher that comes once the workers are ready cannot be waited for before it is there; it
+    # is the first of its gang's pods.
+    late = (
+        spec.get("launcherCreationPolicy") == "WaitForWorkersReady"
+        and pod.labels.get(JOB_ROLE) != "launcher"
+    )
     return max(1, everyone - 1) if late else everyone
 
 
@@ -108,8 +133,15 @@ def is_firm(preemptibility: str, priority: int) -> bool:
 
 def pod_group(name: str, namespace: str, owner: Object, spec: Object) -> Object:
     """The object, with the labels and annotations of the workload and deleted with it."""
-    reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": name_of(owner), "uid": owner["metadata"]["uid"]}
-    annotations = {key: value for key, value in annotations_of(owner).items() if key != LAST_APPLIED}
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": name_of(owner),
+        "uid": owner["metadata"]["uid"],
+    }
+    annotations = {
+        key: value for key, value in annotations_of(owner).items() if key != LAST_APPLIED
+    }
     return {
         "apiVersion": "scheduling.run.ai/v2alpha2",
         "kind": "PodGroup",
@@ -125,17 +157,23 @@ def pod_group(name: str, namespace: str, owner: Object, spec: Object) -> Object:
 
 
 def _sum(job: str, kind: Distributed, replicas: Object, *, lenient: bool) -> int:
-    """The replicas as written. Pods of KAI get its strictness; elsewhere a count left out is one, as the operator reads it."""
+    """The replicas as written. Pods of KAI get its strictness; elsewhere a count left out is one,
+    as the operator reads it.
+    """
     counts = {role: (spec or {}).get("replicas") for role, spec in replicas.items()}
     if not lenient:
         missing = [role for role in kind.required if role not in counts]
         if missing:
             raise GroupingError(
-                f"the type of the job {job} doesn't have a {missing[0]} replica spec which is required. Please fix the replica field"
+                f"the type of the job {job} doesn't have a {missing[0]} replica spec which is "
+                "required. Please fix the replica field"
             )
         for role, count in counts.items():
             if not count:
-                raise GroupingError(f"the type of the job {job} doesn't allow for 0 {role} pods. Please fix the replica field")
+                raise GroupingError(
+                    f"the type of the job {job} doesn't allow for 0 {role} pods. Please fix the "
+                    "replica field"
+                )
     return max(1, sum(1 if count is None else int(count) for count in counts.values()))
 
 
@@ -158,7 +196,9 @@ def _priority_class(above: Mapping[str, str], pod: Task, classes: Mapping[str, i
 
 
 def _preemptibility(above: Mapping[str, str], pod: Task) -> str:
-    """What a label says. Without one KAI keeps high priorities within their quota; the default scheduler knows no quota."""
+    """What a label says. Without one KAI keeps high priorities within their quota; the default
+    scheduler knows no quota.
+    """
     labelled = (labels.get(PREEMPTIBILITY_LABEL, "") for labels in (above, pod.labels))
     silent = "" if pod.scheduler == KAI else PREEMPTIBLE
     return next((value for value in labelled if value in PREEMPTIBILITIES), silent)

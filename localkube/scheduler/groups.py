@@ -1,4 +1,6 @@
-"""The gangs: which pods belong together, and the PodGroup objects that say so. The pod-grouper's work on the store."""
+"""The gangs: which pods belong together, and the PodGroup objects that say so. The pod-grouper's
+work on the store.
+"""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -23,7 +25,9 @@ DEPTH = 8
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """A gang. `fault` says why no PodGroup could be made of it; `members` are the uids of its unfinished pods."""
+    """A gang. `fault` says why no PodGroup could be made of it; `members` are the uids of its
+    unfinished pods.
+    """
 
     key: Key
     name: str
@@ -47,7 +51,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """The topmost owner of a pod: its uid, and the object if its kind is served here. `fault` where an owner is gone."""
+    """The topmost owner of a pod: its uid, and the object if its kind is served here. `fault` where
+    an owner is gone.
+    """
 
     uid: str
     name: str
@@ -81,29 +87,44 @@ class Groups:
 
     def waiting(self) -> Iterable[Key]:
         """The gangs with pods that are not on a node."""
-        return [key for key, group in self._groups.items() if any(not self._index.tasks[uid].node for uid in group.members)]
+        return [
+            key
+            for key, group in self._groups.items()
+            if any(not self._index.tasks[uid].node for uid in group.members)
+        ]
 
     def members(self, group: Group) -> Sequence[Task]:
         return [self._index.tasks[uid] for uid in group.members]
 
     def succeeded(self, group: Group) -> int:
-        """How many of its pods have ended well: they were there, so the gang does not wait for them again."""
-        records = (record for uid in group.owners for record in self._objects.store.owned(PODS.key, uid))
+        """How many of its pods have ended well: they were there, so the gang does not wait for them
+        again.
+        """
+        records = (
+            record for uid in group.owners for record in self._objects.store.owned(PODS.key, uid)
+        )
         return sum(1 for record in records if record.fields.get("status.phase") == "Succeeded")
 
     def refresh(self) -> dict[Key, Group]:
-        """Take in what changed since the last call and bring the PodGroups in line; gives the gangs that were concerned.
+        """Take in what changed since the last call and bring the PodGroups in line; gives the gangs
+        that were concerned.
 
         Those that have lost their last pod are among them, without members, for the last time.
         """
         index, dirty = self._index, dict[Key, None]()
         # A PodGroup that was made in a pass that was not kept is made again.
-        dirty |= dict.fromkeys(self._named[at] for at in self._made if at in self._named and index.pod_group(*at) is None)
+        dirty |= dict.fromkeys(
+            self._named[at]
+            for at in self._made
+            if at in self._named and index.pod_group(*at) is None
+        )
         self._made.clear()
         for uid in _taken(index.changed_pods):
             dirty |= dict.fromkeys(self._move(uid))
         dirty |= dict.fromkeys(key for key in _taken(index.changed_owners) if key in self._groups)
-        dirty |= dict.fromkeys(self._named[at] for at in _taken(index.changed_groups) if at in self._named)
+        dirty |= dict.fromkeys(
+            self._named[at] for at in _taken(index.changed_groups) if at in self._named
+        )
         if index.rules_changed:
             dirty |= dict.fromkeys(self._groups)
         concerned = {key: self._groups[key] for key in dirty}
@@ -151,9 +172,16 @@ class Groups:
             resource = resources.by_kind(str(ref.get("apiVersion")), str(ref.get("kind")))
             if resource is None:
                 break
-            owner = self._objects.find(resource, task.namespace if resource.namespaced else "", str(ref["name"]))
+            owner = self._objects.find(
+                resource, task.namespace if resource.namespaced else "", str(ref["name"])
+            )
             if owner is None or uid_of(owner) != ref["uid"]:
-                return replace(top, fault=f'the owner of the pod, {ref.get("kind")} "{ref["name"]}", does not exist')
+                return replace(
+                    top,
+                    fault=(
+                        f'the owner of the pod, {ref.get("kind")} "{ref["name"]}", does not exist'
+                    ),
+                )
             top = Top(uid_of(owner), name_of(owner), owner)
             above = controller_of(owner)
             if above is None:
@@ -178,7 +206,9 @@ class Groups:
         group.fault = ""
         group.queue = str(spec.get("queue") or defaults.QUEUE)
         group.min_member = int(spec.get("minMember") or 1)
-        group.priority = grouping.priority(str(spec.get("priorityClassName") or ""), self._index.classes)
+        group.priority = grouping.priority(
+            str(spec.get("priorityClassName") or ""), self._index.classes
+        )
         group.firm = grouping.is_firm(str(spec.get("preemptibility") or ""), group.priority)
         group.created = str(pod_group["metadata"].get("creationTimestamp", ""))
 
@@ -194,7 +224,11 @@ class Groups:
         if present is None:
             self._made.append((group.namespace, group.name))
             owner = owner or self._objects.get(PODS, sample.namespace, sample.name)
-            return self._objects.create(PODGROUPS, group.namespace, grouping.pod_group(group.name, group.namespace, owner, wanted))
+            return self._objects.create(
+                PODGROUPS,
+                group.namespace,
+                grouping.pod_group(group.name, group.namespace, owner, wanted),
+            )
         spec = present.get("spec") or {}
         # A workload keeps the queue it started in (KAI `podgroup/handler.go`).
         wanted["queue"] = spec.get("queue") or wanted["queue"]
@@ -207,11 +241,17 @@ class Groups:
         return self._objects.modify(PODGROUPS, group.namespace, group.name, change)
 
     def _owner(self, sample: Task) -> Object:
-        """The workload; for one of a kind that is not served here, what its reference says. Raises GroupingError when it is gone."""
+        """The workload; for one of a kind that is not served here, what its reference says. Raises
+        GroupingError when it is gone.
+        """
         top, ref = self._top(sample), sample.owner or {}
         if top.fault:
             raise GroupingError(top.fault)
-        return top.owner or {"apiVersion": ref.get("apiVersion"), "kind": ref.get("kind"), "metadata": {"name": top.name, "uid": top.uid}}
+        return top.owner or {
+            "apiVersion": ref.get("apiVersion"),
+            "kind": ref.get("kind"),
+            "metadata": {"name": top.name, "uid": top.uid},
+        }
 
 
 def _taken(changed: dict[T, None]) -> Sequence[T]:

@@ -1,4 +1,5 @@
-"""What the scheduler knows, kept up to date by the changes themselves, so that no pass reads what it has no use for.
+"""What the scheduler knows, kept up to date by the changes themselves, so that no pass reads what
+it has no use for.
 
 Finished and held pods are not here: ten thousand of them cost a pass nothing.
 """
@@ -29,7 +30,9 @@ log = logging.getLogger(__name__)
 
 
 class Index:
-    """Pods that are not finished, the node, queues, priority classes and PodGroups; and what of them changed since it was asked."""
+    """Pods that are not finished, the node, queues, priority classes and PodGroups; and what of
+    them changed since it was asked.
+    """
 
     def __init__(self, node_name: str) -> None:
         self.tasks: dict[str, Task] = {}
@@ -50,9 +53,14 @@ class Index:
         self._node_name = node_name
 
     def triggers(self) -> Mapping[Resource, Trigger]:
-        owners = [resource for resource in resources.served() if resource is JOBS or (resource.group, resource.kind) in DISTRIBUTED]
+        owners = [
+            resource
+            for resource in resources.served()
+            if resource is JOBS or (resource.group, resource.kind) in DISTRIBUTED
+        ]
         return {
-            # What pods refer to comes first, so that it is there when the existing pods are read at the start.
+            # What pods refer to comes first, so that it is there when the existing pods are read at
+            # the start.
             NODES: self._node_changed,
             QUEUES: self._queue_changed,
             PRIORITYCLASSES: self._class_changed,
@@ -67,7 +75,8 @@ class Index:
         if change.type == "DELETED" or record.fields.get("status.phase") in FINISHED:
             return self._forget(known)
         if known is not None and known.node and known.told.status == "True":
-            # What runs is of interest again when it ends: the kubelet's many status updates are not.
+            # What runs is of interest again when it ends: the kubelet's many status updates are
+            # not.
             return NOTHING
         pod = record.object()
         if task.is_held(pod):
@@ -97,7 +106,14 @@ class Index:
         try:
             self.node = None if change.type == "DELETED" else node.of_object(change.record.object())
         except BadDemand as error:
-            log.warning("node %s: its allocatable resources cannot be read, so the last known ones hold: %s", change.record.name, error)
+            log.warning(
+                (
+                    "node %s: its allocatable resources cannot be read, so the last known ones "
+                    "hold: %s"
+                ),
+                change.record.name,
+                error,
+            )
         # Its heartbeats are not of interest.
         if self.node == before:
             return NOTHING
@@ -130,7 +146,11 @@ class Index:
             self.pod_groups.pop(at, None)
         else:
             obj = self.pod_groups[at] = change.record.object()
-            if before is not None and uid_of(before) == uid_of(obj) and before.get("spec") == obj.get("spec"):
+            if (
+                before is not None
+                and uid_of(before) == uid_of(obj)
+                and before.get("spec") == obj.get("spec")
+            ):
                 return NOTHING
         self.changed_groups[at] = None
         return PASS

@@ -1,4 +1,6 @@
-"""The node as the scheduler sees it: what it offers, and which pods it takes at all (taints, selectors, affinity)."""
+"""The node as the scheduler sees it: what it offers, and which pods it takes at all (taints,
+selectors, affinity).
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -50,14 +52,18 @@ class Placing:
     """The required node affinity: one of these must hold; None when there is none."""
     tolerations: tuple[Object, ...]
     topologies: tuple[str, ...] = ()
-    """Labels that the node must have: those by which the pod must be near others, which on one node it is."""
+    """Labels that the node must have: those by which the pod must be near others, which on one node
+    it is.
+    """
 
 
 def of_object(obj: Object) -> Node:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     return Node(
         name=name_of(obj),
-        allocatable={name: demand.number(value) for name, value in (status.get("allocatable") or {}).items()},
+        allocatable={
+            name: demand.number(value) for name, value in (status.get("allocatable") or {}).items()
+        },
         labels=labels_of(obj),
         taints=tuple(spec.get("taints") or ()),
         unschedulable=bool(spec.get("unschedulable")),
@@ -78,12 +84,17 @@ def placing(pod: Object) -> Placing:
 
 
 def repels(node: Node, pod: Placing) -> str | None:
-    """Why the node takes no such pod, in the words of the real scheduler; None when it does. Asked in the real one's order."""
+    """Why the node takes no such pod, in the words of the real scheduler; None when it does. Asked
+    in the real one's order.
+    """
     if node.unschedulable and not _tolerated(UNSCHEDULABLE, pod.tolerations):
         return "node(s) were unschedulable"
     for taint in node.taints:
         if taint.get("effect") in REPELLING and not _tolerated(taint, pod.tolerations):
-            return f"node(s) had untolerated taint {{{taint.get('key', '')}: {taint.get('value') or ''}}}"
+            return (
+                "node(s) had untolerated taint "
+                f"{{{taint.get('key', '')}: {taint.get('value') or ''}}}"
+            )
     chosen = all(node.labels.get(key) == value for key, value in pod.selector.items())
     if not chosen or (pod.terms is not None and not any(_holds(term, node) for term in pod.terms)):
         return "node(s) didn't match Pod's node affinity/selector"
@@ -104,7 +115,9 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
         return False
     if toleration.get("operator", "Equal") == "Exists":
         return True
-    return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")
+    return bool(toleration.get("key")) and (toleration.get("value") or "") == (
+        taint.get("value") or ""
+    )
 
 
 def _holds(term: Object, node: Node) -> bool:
@@ -136,7 +149,9 @@ def _matches(expression: Object, labels: Mapping[str, str]) -> bool:
 
 
 def _compares(value: str | None, values: list[str]) -> int:
-    """Above 0 when the label's number is the larger, below 0 when it is the smaller; 0 also when one of them is no number."""
+    """Above 0 when the label's number is the larger, below 0 when it is the smaller; 0 also when
+    one of them is no number.
+    """
     try:
         return int(str(value)) - int(values[0])
     except (ValueError, IndexError):

@@ -1,6 +1,7 @@
 """What is still to be told, the latest word about each subject, a few at a time.
 
-A machine with thousands of waiting pods is so not kept busy by telling each of them how the numbers moved.
+A machine with thousands of waiting pods is so not kept busy by telling each of them how the numbers
+moved.
 """
 
 import logging
@@ -35,7 +36,9 @@ class Notes:
         self._writes[subject] = write
 
     def flush(self) -> float | None:
-        """Do some of the writes, oldest first; gives the seconds until more are due, None when none are left."""
+        """Do some of the writes, oldest first; gives the seconds until more are due, None when none
+        are left.
+        """
         for _ in range(min(AT_ONCE, len(self._writes))):
             subject, write = next(iter(self._writes.items()))
             try:
@@ -43,7 +46,11 @@ class Notes:
             except ApiError as refusal:
                 if refusal.code >= INTERNAL:
                     raise
-                log.warning("%s cannot be told how its scheduling went: %s", "/".join(subject), refusal.message)
+                log.warning(
+                    "%s cannot be told how its scheduling went: %s",
+                    "/".join(subject),
+                    refusal.message,
+                )
             # Only now, so that what failed through no fault of the object is tried again.
             del self._writes[subject]
         return PAUSE if self._writes else None

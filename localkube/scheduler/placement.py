@@ -1,8 +1,10 @@
-"""One scheduling pass: which gang goes next, and whether it gets its place. What comes of it is written elsewhere.
+"""One scheduling pass: which gang goes next, and whether it gets its place. What comes of it is
+written elsewhere.
 
-A queue's turn is by fair share (`Queues.turn`); in a queue the higher priority goes first, then a gang that has already begun, then
-a whole gang before pods that only add to one, then the older. A gang that finds no place is passed over, and smaller work behind it
-may start: as with KAI, a large gang can wait for as long as smaller work keeps coming. Its remedy is a higher priority, or a queue
+A queue's turn is by fair share (`Queues.turn`); in a queue the higher priority goes first, then a
+gang that has already begun, then a whole gang before pods that only add to one, then the older. A
+gang that finds no place is passed over, and smaller work behind it may start: as with KAI, a large
+gang can wait for as long as smaller work keeps coming. Its remedy is a higher priority, or a queue
 whose limit keeps the others small.
 """
 
@@ -32,18 +34,24 @@ Order = tuple[int, int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A gang's next pods, as the sets to try: those it needs all together, or, beyond what it needs, each by itself."""
+    """A gang's next pods, as the sets to try: those it needs all together, or, beyond what it
+    needs, each by itself.
+    """
 
     group: Group
     tries: Sequence[Sequence[Task]]
 
 
 Line = list[tuple[Order, Candidate]]
-"""A heap of the candidates of one queue. No two gangs have the same order, so candidates are never compared."""
+"""A heap of the candidates of one queue. No two gangs have the same order, so candidates are never
+compared.
+"""
 
 
 class Pass:
-    """A pass over some gangs. Room and usage only shrink during it, so what was refused once need not be asked again."""
+    """A pass over some gangs. Room and usage only shrink during it, so what was refused once need
+    not be asked again.
+    """
 
     def __init__(self, index: Index, groups: Groups, queues: Queues, bind: Bind) -> None:
         self._index = index
@@ -56,7 +64,9 @@ class Pass:
         self._verdicts: dict[Key, Refusal | None] = {}
 
     def run(self, keys: Iterable[Key]) -> Mapping[Key, Refusal | None]:
-        """Place what can be placed; gives for each gang why some of its pods still wait, None where none does."""
+        """Place what can be placed; gives for each gang why some of its pods still wait, None where
+        none does.
+        """
         waiting: dict[str, Line] = {}
         for key in keys:
             group = self._groups.get(key)
@@ -86,7 +96,10 @@ class Pass:
     def _candidate(self, group: Group) -> tuple[Order, Candidate] | None:
         """The next pods of a gang; None, with the verdict noted, when none of them can be tried."""
         members = self._groups.members(group)
-        waiting = sorted((task for task in members if task.waits and task.uid not in self._bound), key=lambda task: task.rank)
+        waiting = sorted(
+            (task for task in members if task.waits and task.uid not in self._bound),
+            key=lambda task: task.rank,
+        )
         self._verdicts[group.key] = None
         if not waiting:
             return None
@@ -108,7 +121,9 @@ class Pass:
         return (-group.priority, stage, group.created, group.arrival), Candidate(group, tries)
 
     def _next_line(self, waiting: dict[str, Line]) -> Line | None:
-        """The candidates of the queue whose turn it is. Those whose like was refused are answered on the way, without a turn."""
+        """The candidates of the queue whose turn it is. Those whose like was refused are answered
+        on the way, without a turn.
+        """
         turns = []
         for name, line in list(waiting.items()):
             while line and self._is_refused(line[0][1]):
@@ -129,7 +144,9 @@ class Pass:
         return True
 
     def _place(self, candidate: Candidate) -> bool:
-        """Bind the first set that finds a place; False, with the first refusal as the verdict, when none does."""
+        """Bind the first set that finds a place; False, with the first refusal as the verdict, when
+        none does.
+        """
         refusals = []
         for tasks in candidate.tries:
             refusal = self._try(candidate.group, tasks)
@@ -173,5 +190,7 @@ def _alike(group: Group, tasks: Sequence[Task]) -> Alike:
 def _not_ready(group: Group, members: Sequence[Task]) -> Refusal:
     """KAI's sentence for a gang whose pods are not all there yet."""
     gated = sum(1 for task in members if task.gated)
-    counts = f"Waiting for {group.min_member} pods, currently {len(members)} exist, {gated} are gated"
+    counts = (
+        f"Waiting for {group.min_member} pods, currently {len(members)} exist, {gated} are gated"
+    )
     return Refusal(NOT_READY, NOT_READY, f"Job is not ready for scheduling. {counts}")

@@ -1,4 +1,6 @@
-"""Tells pods how their scheduling went: the PodScheduled condition and events, in the form of the scheduler the pod asked for."""
+"""Tells pods how their scheduling went: the PodScheduled condition and events, in the form of the
+scheduler the pod asked for.
+"""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -18,7 +20,9 @@ from localkube.scheduler.task import DEFAULT, KAI, POD_GROUP, Task
 GROUPER = "pod-grouper"
 
 REPEAT = timedelta(minutes=5)
-"""After this long, the event about a pod that still waits is told again (the same text raises its count): events do not live for ever."""
+"""After this long, the event about a pod that still waits is told again (the same text raises its
+count): events do not live for ever.
+"""
 
 AT_ONCE = 16
 """How many events one call of `repeat` tells."""
@@ -38,7 +42,9 @@ class Said:
 
 
 class PodReports:
-    """Writes to pods, and tells events about them. `recorder_for` gives the recorder of a component by its name."""
+    """Writes to pods, and tells events about them. `recorder_for` gives the recorder of a component
+    by its name.
+    """
 
     def __init__(self, objects: Objects, recorder_for: Callable[[str], Recorder]) -> None:
         self._objects = objects
@@ -49,7 +55,13 @@ class PodReports:
         """Tell that a pod has its place."""
         recorder = self._recorders[KAI if pod["spec"].get("schedulerName") == KAI else DEFAULT]
         where = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-        recorder.event(pod, "Normal", "Scheduled", f"Successfully assigned {where} to {pod['spec']['nodeName']}", action="Binding")
+        recorder.event(
+            pod,
+            "Normal",
+            "Scheduled",
+            f"Successfully assigned {where} to {pod['spec']['nodeName']}",
+            action="Binding",
+        )
         self.forget(uid_of(pod))
 
     def unknown_scheduler(self, task: Task) -> None:
@@ -60,9 +72,15 @@ class PodReports:
             self._tell(pod, task, DEFAULT, Refusal("", text, text))
 
     def waits(self, task: Task, group: Group, refusal: Refusal) -> None:
-        """Tell a pod why it is not placed: its condition with every new number, an event only when the matter changes."""
+        """Tell a pod why it is not placed: its condition with every new number, an event only when
+        the matter changes.
+        """
         said, told = self._said.get(task.uid), task.told
-        marked = told.status == "False" and told.message == refusal.message and task.group_name == group.name
+        marked = (
+            told.status == "False"
+            and told.message == refusal.message
+            and task.group_name == group.name
+        )
         news = said is None or said.refusal.subject != refusal.subject
         if (marked and not news) or self._waiting(task) is None:
             return
@@ -70,7 +88,10 @@ class PodReports:
         def change(pod: Object) -> None:
             if not group.fault:
                 pod["metadata"].setdefault("annotations", {})[POD_GROUP] = group.name
-            set_condition(pod.setdefault("status", {}).setdefault("conditions", []), _unschedulable(pod, refusal.message))
+            set_condition(
+                pod.setdefault("status", {}).setdefault("conditions", []),
+                _unschedulable(pod, refusal.message),
+            )
 
         pod = self._objects.modify(PODS, task.namespace, task.name, change, subresource="status")
         if news:
@@ -81,7 +102,9 @@ class PodReports:
         self._said.pop(uid, None)
 
     def repeat(self) -> float | None:
-        """Tell again an event that is due for it; gives the seconds until the next one is, if any."""
+        """Tell again an event that is due for it; gives the seconds until the next one is, if
+        any.
+        """
         now = clock.now()
         for said in list(islice(self._said.values(), AT_ONCE)):
             if said.at + REPEAT > now:
@@ -93,14 +116,21 @@ class PodReports:
         return None if oldest is None else max(0.0, (oldest.at + REPEAT - now).total_seconds())
 
     def _tell(self, pod: Object, task: Task, component: str, refusal: Refusal) -> None:
-        self._recorders[component].event(pod, "Warning", REASONS[component], refusal.message, action="Scheduling")
+        self._recorders[component].event(
+            pod, "Warning", REASONS[component], refusal.message, action="Scheduling"
+        )
         self._said[task.uid] = Said(task, component, refusal, clock.now())
         self._said.move_to_end(task.uid)
 
     def _waiting(self, task: Task) -> Object | None:
         """The pod, if it is still the same and still without a node."""
         pod = self._objects.find(PODS, task.namespace, task.name)
-        if pod is None or uid_of(pod) != task.uid or pod["spec"].get("nodeName") or is_terminating(pod):
+        if (
+            pod is None
+            or uid_of(pod) != task.uid
+            or pod["spec"].get("nodeName")
+            or is_terminating(pod)
+        ):
             self.forget(task.uid)
             return None
         return pod
@@ -112,6 +142,12 @@ def scheduled_condition() -> Object:
 
 
 def _unschedulable(pod: Object, message: str) -> Object:
-    condition: Object = {"type": "PodScheduled", "status": "False", "lastProbeTime": None, "reason": "Unschedulable", "message": message}
+    condition: Object = {
+        "type": "PodScheduled",
+        "status": "False",
+        "lastProbeTime": None,
+        "reason": "Unschedulable",
+        "message": message,
+    }
     generation = pod["metadata"].get("generation")
     return condition if generation is None else condition | {"observedGeneration": generation}

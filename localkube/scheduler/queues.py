@@ -1,4 +1,6 @@
-"""The tree of queues: what each may use, what it uses, and whose turn is next (KAI's rules, engine facts 3.2)."""
+"""The tree of queues: what each may use, what it uses, and whose turn is next (KAI's rules, engine
+facts 3.2).
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,12 +9,26 @@ from fractions import Fraction
 from localkube.metadata import Object, name_of
 from localkube.resources.gpu_sharing import GPU
 from localkube.scheduler.demand import CPU, MEMORY, Amounts, BadDemand, number
-from localkube.scheduler.refusal import NO_QUEUE, OVER_LIMIT, OVER_QUOTA, Refusal, limit_text, quota_text, resource_list
+from localkube.scheduler.refusal import (
+    NO_QUEUE,
+    OVER_LIMIT,
+    OVER_QUOTA,
+    Refusal,
+    limit_text,
+    quota_text,
+    resource_list,
+)
 
 DEFAULT_PRIORITY = 100
 
-UNITS = {"gpu": (GPU, Fraction(1)), "cpu": (CPU, Fraction(1, 1000)), "memory": (MEMORY, Fraction(10**6))}
-"""How a queue's spec names resources, and what one of its bare numbers is: devices, millicores, megabytes."""
+UNITS = {
+    "gpu": (GPU, Fraction(1)),
+    "cpu": (CPU, Fraction(1, 1000)),
+    "memory": (MEMORY, Fraction(10**6)),
+}
+"""How a queue's spec names resources, and what one of its bare numbers is: devices, millicores,
+megabytes.
+"""
 
 NOTHING = Fraction(0)
 NEVER = float("inf")
@@ -38,7 +54,9 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """What one pod counts for: `placed` pods are allocated, all of them requested; `firm` means not preemptible."""
+    """What one pod counts for: `placed` pods are allocated, all of them requested; `firm` means not
+    preemptible.
+    """
 
     queue: str
     amounts: Amounts
@@ -65,7 +83,9 @@ class NoQueue(Exception):
 
 
 class Queues:
-    """All queues with the bookings of all pods. `capacity` is what the cluster has, to measure shares against."""
+    """All queues with the bookings of all pods. `capacity` is what the cluster has, to measure
+    shares against.
+    """
 
     def __init__(self) -> None:
         self.capacity: Amounts = {}
@@ -94,28 +114,53 @@ class Queues:
             self._count(booking, 1)
 
     def refuses(self, name: str, wanted: Amounts, *, firm: bool) -> Refusal | None:
-        """Why work that wants so much cannot start in a queue now: the first rule broken, from the leaf up."""
+        """Why work that wants so much cannot start in a queue now: the first rule broken, from the
+        leaf up.
+        """
         try:
             chain = self.chain(name)
         except NoQueue as error:
             return Refusal(NO_QUEUE, NO_QUEUE, str(error))
         for queue in chain:
-            over = _beyond({r: b.limit for r, b in queue.bounds.items()}, self.usage(queue.name).allocated, wanted)
+            over = _beyond(
+                {r: b.limit for r, b in queue.bounds.items()},
+                self.usage(queue.name).allocated,
+                wanted,
+            )
             if over:
-                text = limit_text(queue.title, over.resource, over.bound, over.used, wanted[over.resource])
-                return Refusal(OVER_LIMIT, f"{queue.name} {over.resource}", text, self._details(queue, wanted, firm))
+                text = limit_text(
+                    queue.title, over.resource, over.bound, over.used, wanted[over.resource]
+                )
+                return Refusal(
+                    OVER_LIMIT,
+                    f"{queue.name} {over.resource}",
+                    text,
+                    self._details(queue, wanted, firm),
+                )
         for queue in chain if firm else ():
-            over = _beyond({r: b.quota for r, b in queue.bounds.items()}, self.usage(queue.name).firm, wanted)
+            over = _beyond(
+                {r: b.quota for r, b in queue.bounds.items()}, self.usage(queue.name).firm, wanted
+            )
             if over:
-                text = quota_text(queue.title, over.resource, over.bound, over.used, wanted[over.resource])
-                return Refusal(OVER_QUOTA, f"{queue.name} {over.resource}", text, self._details(queue, wanted, firm))
+                text = quota_text(
+                    queue.title, over.resource, over.bound, over.used, wanted[over.resource]
+                )
+                return Refusal(
+                    OVER_QUOTA,
+                    f"{queue.name} {over.resource}",
+                    text,
+                    self._details(queue, wanted, firm),
+                )
         return None
 
-    def turn(self, name: str, wanted: Amounts) -> tuple[tuple[bool, int, Fraction | float, str], ...]:
+    def turn(
+        self, name: str, wanted: Amounts
+    ) -> tuple[tuple[bool, int, Fraction | float, str], ...]:
         """Sorts queues by whose work goes first, compared from the root down.
 
-        At each level: those that stay within their quota, then the higher queue priority, then the smaller share: of its
-        quota, or beyond it of the capacity by over-quota weight. Raises NoQueue.
+        At each level: those that stay within their quota, then the higher queue priority, then the
+        smaller share: of its quota, or beyond it of the capacity by over-quota weight. Raises
+        NoQueue.
         """
         return tuple(self._turn(queue, wanted) for queue in reversed(self.chain(name)))
 
@@ -124,12 +169,17 @@ class Queues:
         if name not in self._queues:
             raise NoQueue(f"Queue '{name}' does not exist")
         if self._children.get(name):
-            raise NoQueue(f"Queue '{name}' is not a leaf queue: pods run only in queues without child queues")
+            raise NoQueue(
+                f"Queue '{name}' is not a leaf queue: pods run only in queues without child queues"
+            )
         chain = [self._queues[name]]
         while chain[-1].parent:
             parent = self._queues.get(chain[-1].parent)
             if parent is None:
-                raise NoQueue(f"Queue '{name}' cannot be used: its parent queue '{chain[-1].parent}' does not exist")
+                raise NoQueue(
+                    f"Queue '{name}' cannot be used: its parent queue '{chain[-1].parent}' does "
+                    "not exist"
+                )
             if parent in chain:
                 raise NoQueue(f"Queue '{name}' cannot be used: it is among its own parents")
             chain.append(parent)
@@ -140,7 +190,9 @@ class Queues:
         return self._usage.setdefault(name, Usage({}, {}, {}))
 
     def status(self, name: str) -> Object:
-        """The Queue's status: quantities in cores, bytes and devices, and a parent's include its children's."""
+        """The Queue's status: quantities in cores, bytes and devices, and a parent's include its
+        children's.
+        """
         usage = self.usage(name)
         status: Object = {
             "requested": resource_list(usage.requested),
@@ -153,7 +205,8 @@ class Queues:
     def _count(self, booking: Booking, sign: int) -> None:
         seen: set[str] = set()
         name = booking.queue
-        # A tree that is broken somewhere is counted as far up as it goes: it must come out even when it is repaired.
+        # A tree that is broken somewhere is counted as far up as it goes: it must come out even
+        # when it is repaired.
         while name and name not in seen:
             seen.add(name)
             self.usage(name).count(booking, sign)
@@ -165,7 +218,10 @@ class Queues:
         beyond: list[Fraction | float] = []
         within: list[Fraction | float] = []
         for resource, bound in queue.bounds.items():
-            now, then = used.get(resource, NOTHING), used.get(resource, NOTHING) + wanted.get(resource, NOTHING)
+            now, then = (
+                used.get(resource, NOTHING),
+                used.get(resource, NOTHING) + wanted.get(resource, NOTHING),
+            )
             if bound.quota is None:
                 continue
             if then > bound.quota:
@@ -179,8 +235,12 @@ class Queues:
     def _details(self, queue: Queue, wanted: Amounts, firm: bool) -> Object:
         """The queue's numbers, by the names of KAI's QuotaDetails."""
         usage = self.usage(queue.name)
-        limits = {name: bound.limit for name, bound in queue.bounds.items() if bound.limit is not None}
-        quotas = {name: bound.quota for name, bound in queue.bounds.items() if bound.quota is not None}
+        limits = {
+            name: bound.limit for name, bound in queue.bounds.items() if bound.limit is not None
+        }
+        quotas = {
+            name: bound.quota for name, bound in queue.bounds.items() if bound.quota is not None
+        }
         return {
             "name": queue.name,
             "queueRequestedResources": resource_list(usage.requested),
@@ -224,13 +284,17 @@ def read(obj: Object) -> Queue:
         title=str(spec.get("displayName") or name_of(obj)),
         parent=str(spec.get("parentQueue") or ""),
         priority=DEFAULT_PRIORITY if priority is None else int(priority),
-        bounds={name: _bound(resources.get(word) or {}, unit) for word, (name, unit) in UNITS.items()},
+        bounds={
+            name: _bound(resources.get(word) or {}, unit) for word, (name, unit) in UNITS.items()
+        },
     )
 
 
 def _bound(values: Object, unit: Fraction) -> Bound:
     return Bound(
-        quota=_limited(values.get("quota"), unit), limit=_limited(values.get("limit"), unit), weight=_number(values.get("overQuotaWeight"))
+        quota=_limited(values.get("quota"), unit),
+        limit=_limited(values.get("limit"), unit),
+        weight=_number(values.get("overQuotaWeight")),
     )
 
 

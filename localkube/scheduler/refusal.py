@@ -1,4 +1,6 @@
-"""Why a gang was not placed, and how amounts are written: in a sentence for people, in a status for programs."""
+"""Why a gang was not placed, and how amounts are written: in a sentence for people, in a status for
+programs.
+"""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -22,7 +24,9 @@ BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """`subject` stays the same while only numbers in `message` move; `details` are the queue's numbers, if a queue refused."""
+    """`subject` stays the same while only numbers in `message` move; `details` are the queue's
+    numbers, if a queue refused.
+    """
 
     reason: str
     subject: str
@@ -32,7 +36,9 @@ class Refusal:
     def explanation(self) -> Object:
         """An entry of `schedulingConditions[].reasons`."""
         entry: Object = {"reason": self.reason, "message": self.message}
-        return entry if self.details is None else entry | {"details": {"queueDetails": self.details}}
+        return (
+            entry if self.details is None else entry | {"details": {"queueDetails": self.details}}
+        )
 
 
 def plain(name: str, amount: Fraction) -> str:
@@ -48,7 +54,9 @@ def plain(name: str, amount: Fraction) -> str:
 
 
 def quantity(name: str, amount: Fraction) -> str:
-    """A Kubernetes quantity in its canonical form; what is finer than a thousandth is rounded up, as the API does."""
+    """A Kubernetes quantity in its canonical form; what is finer than a thousandth is rounded up,
+    as the API does.
+    """
     thousandths = -(-amount.numerator * 1000 // amount.denominator)
     return quantities.text(Decimal(thousandths) / 1000, binary=name == MEMORY)
 
@@ -72,14 +80,18 @@ def quota_text(queue: str, name: str, quota: Fraction, used: Fraction, wanted: F
     share, now, more = (_decimal(value / divisor, 3) for value in (quota, used, wanted))
     noun = title if title == unit else {CPU: title, MEMORY: f"{unit} {title}"}[name]
     return (
-        f"Non-preemptible workload is over quota. Workload requested {more} {noun}, but {queue} quota is {share} {unit}, "
-        f"while {now} {unit} are already allocated for non-preemptible pods. Use a preemptible workload to go over quota."
+        f"Non-preemptible workload is over quota. Workload requested {more} {noun}, but {queue} "
+        f"quota is {share} {unit}, "
+        f"while {now} {unit} are already allocated for non-preemptible pods. Use a preemptible "
+        "workload to go over quota."
     )
 
 
 def _words(name: str) -> tuple[str, str, int]:
     """What a queue's resource is called, its unit, and how many of our units are one of those."""
-    return {CPU: ("CPU cores", "cores", 1), MEMORY: ("memory", "GB", 10**9)}.get(name, ("GPUs", "GPUs", 1))
+    return {CPU: ("CPU cores", "cores", 1), MEMORY: ("memory", "GB", 10**9)}.get(
+        name, ("GPUs", "GPUs", 1)
+    )
 
 
 def _decimal(amount: Fraction, digits: int) -> str:

@@ -1,4 +1,6 @@
-"""A pod as the scheduler sees it: read once when the pod changes, so that a pass over thousands of them reads no JSON."""
+"""A pod as the scheduler sees it: read once when the pod changes, so that a pass over thousands of
+them reads no JSON.
+"""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +9,17 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from localkube import options
-from localkube.metadata import Object, annotations_of, condition_of, controller_of, is_terminating, labels_of, name_of, namespace_of, uid_of
+from localkube.metadata import (
+    Object,
+    annotations_of,
+    condition_of,
+    controller_of,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from localkube.scheduler import demand, node
 from localkube.scheduler.demand import Amounts, BadDemand, Demand
 from localkube.scheduler.node import Placing
@@ -40,7 +52,9 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An unfinished pod. `fault` says why its demand cannot be read; `shape` is equal for pods that are alike to place."""
+    """An unfinished pod. `fault` says why its demand cannot be read; `shape` is equal for pods that
+    are alike to place.
+    """
 
     uid: str
     namespace: str
@@ -72,7 +86,9 @@ class Task:
 
 
 def of_pod(pod: Object) -> Task:
-    """Read a pod. What its owner put wrong in quantities or annotations becomes `fault`, never an exception."""
+    """Read a pod. What its owner put wrong in quantities or annotations becomes `fault`, never an
+    exception.
+    """
     spec, labels = pod["spec"], labels_of(pod)
     asks, fault = NOTHING, ""
     try:
@@ -123,7 +139,9 @@ def _shape(asks: Demand, placing: Placing) -> bytes:
 
 
 def _rank(name: str, labels: Mapping[str, str]) -> tuple[bool, int, str]:
-    """Orders the members of a gang: leaders, then by replica index, then by name with its last number read as one."""
+    """Orders the members of a gang: leaders, then by replica index, then by name with its last
+    number read as one.
+    """
     index = labels.get(REPLICA_INDEX, "")
     if not index.isdigit():
         tail = re.search(r"(\d{1,9})$", name)
@@ -140,4 +158,8 @@ def _told(pod: Object) -> Told:
     condition = condition_of((pod.get("status") or {}).get("conditions") or (), "PodScheduled")
     if condition is None:
         return Told()
-    return Told(str(condition.get("status", "")), str(condition.get("reason", "")), str(condition.get("message", "")))
+    return Told(
+        str(condition.get("status", "")),
+        str(condition.get("reason", "")),
+        str(condition.get("message", "")),
+    )

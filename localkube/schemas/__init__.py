@@ -1,4 +1,5 @@
-"""What fields the objects of each kind have, of which type: loaded when first asked for, shared by everything that checks an object.
+"""What fields the objects of each kind have, of which type: loaded when first asked for, shared by
+everything that checks an object.
 
 Which values make sense is not here but in `resources`.
 """
@@ -19,7 +20,9 @@ _compiled: dict[int, Node] = {}
 
 
 class Schema:
-    """One kind's schema. `root` is plain JSON schema with every reference resolved; do not change it, its parts are shared."""
+    """One kind's schema. `root` is plain JSON schema with every reference resolved; do not change
+    it, its parts are shared.
+    """
 
     def __init__(self, root: dict[str, Any], *, custom: bool) -> None:
         self.root = root
@@ -34,7 +37,8 @@ class Schema:
     def prune(self, obj: Object) -> list[str]:
         """Remove unknown fields, and nulls and empty lists that mean nothing, in place.
 
-        Gives the paths of the unknown fields in the order a real server names them: sorted for a custom kind, as written for the others.
+        Gives the paths of the unknown fields in the order a real server names them: sorted for a
+        custom kind, as written for the others.
         """
         unknown: list[str] = []
         if not self.custom:
@@ -51,7 +55,9 @@ class Schema:
         fill(self.node, obj)
 
     def validate(self, obj: Object) -> list[Cause]:
-        """What the schema refuses, worded and ordered as a real server does (recorded in `errors/422-crd-schema`)."""
+        """What the schema refuses, worded and ordered as a real server does (recorded in
+        `errors/422-crd-schema`).
+        """
         causes: list[Cause] = []
         find_errors(self.node, obj, "", causes)
         return causes
@@ -90,7 +96,9 @@ def _shared(name: str) -> Any:
 
 
 def _resolve(node: Any) -> Any:
-    """The same schema with references replaced; parts without any are kept as they are, so shared parts stay one object."""
+    """The same schema with references replaced; parts without any are kept as they are, so shared
+    parts stay one object.
+    """
     if not isinstance(node, dict):
         return node
     if "$ref" in node:

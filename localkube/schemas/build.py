@@ -1,7 +1,7 @@
 """Makes `data/` from the upstream CRD files: `python -m localkube.schemas.build DIRECTORY_OF_CRDS`.
 
-Descriptions are dropped. The pod template that every training kind embeds is kept once, in `pod-spec.json`, and referred to. To
-carry another kind, add its line to KINDS and run this again.
+Descriptions are dropped. The pod template that every training kind embeds is kept once, in
+`pod-spec.json`, and referred to. To carry another kind, add its line to KINDS and run this again.
 """
 
 import json
@@ -22,9 +22,14 @@ KINDS = {
     "queues": "scheduling.run.ai_v2_queues.yaml",
     "podgroups": "scheduling.run.ai_v2alpha2_podgroups.yaml",
 }
-"""Plural name to upstream file. Of MPIJob a cluster serves one of two, the training operator's v1 or this one."""
+"""Plural name to upstream file. Of MPIJob a cluster serves one of two, the training operator's v1
+or this one.
+"""
 
-POD_SPEC_FROM = ("kubeflow.org_v1_pytorchjobs.yaml", ("spec", "pytorchReplicaSpecs", "*", "template", "spec"))
+POD_SPEC_FROM = (
+    "kubeflow.org_v1_pytorchjobs.yaml",
+    ("spec", "pytorchReplicaSpecs", "*", "template", "spec"),
+)
 """Where the one pod spec is taken from; "*" stands for the values of a map."""
 
 REFERENCE = "$ref"
@@ -36,9 +41,15 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def strip(node: Any) -> Any:
-    """A copy without descriptions; a property that is called `description` stays, for its value is a schema and no text."""
+    """A copy without descriptions; a property that is called `description` stays, for its value is
+    a schema and no text.
+    """
     if isinstance(node, dict):
-        return {key: strip(value) for key, value in node.items() if not (key == "description" and isinstance(value, str))}
+        return {
+            key: strip(value)
+            for key, value in node.items()
+            if not (key == "description" and isinstance(value, str))
+        }
     return [strip(item) for item in node] if isinstance(node, list) else node
 
 
@@ -78,7 +89,9 @@ def pod_spec(directory: Path) -> dict[str, Any]:
 
 
 def write(into: Path, name: str, content: Any) -> None:
-    (into / f"{name}.json").write_text(json.dumps(content, separators=(",", ":"), sort_keys=True) + "\n")
+    (into / f"{name}.json").write_text(
+        json.dumps(content, separators=(",", ":"), sort_keys=True) + "\n"
+    )
 
 
 def main(directory: Path, into: Path = DATA) -> None:

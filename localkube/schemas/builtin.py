@@ -97,13 +97,25 @@ def jobs() -> Schema:
                         "PodFailurePolicyRule",
                         action=STRING,
                         onExitCodes=record(
-                            "PodFailurePolicyOnExitCodesRequirement", containerName=STRING, operator=STRING, values=unique(INT32)
+                            "PodFailurePolicyOnExitCodesRequirement",
+                            containerName=STRING,
+                            operator=STRING,
+                            values=unique(INT32),
                         ),
-                        onPodConditions=many(record("PodFailurePolicyOnPodConditionsPattern", type=STRING, status=STRING)),
+                        onPodConditions=many(
+                            record(
+                                "PodFailurePolicyOnPodConditionsPattern", type=STRING, status=STRING
+                            )
+                        ),
                     )
                 ),
             ),
-            successPolicy=record("SuccessPolicy", rules=many(record("SuccessPolicyRule", succeededIndexes=STRING, succeededCount=INT32))),
+            successPolicy=record(
+                "SuccessPolicy",
+                rules=many(
+                    record("SuccessPolicyRule", succeededIndexes=STRING, succeededCount=INT32)
+                ),
+            ),
             backoffLimit=INT32,
             backoffLimitPerIndex=INT32,
             maxFailedIndexes=INT32,
@@ -128,14 +140,26 @@ def jobs() -> Schema:
             ready=INT32,
             completedIndexes=STRING,
             failedIndexes=STRING,
-            uncountedTerminatedPods=record("UncountedTerminatedPods", succeeded=many(STRING), failed=many(STRING)),
+            uncountedTerminatedPods=record(
+                "UncountedTerminatedPods", succeeded=many(STRING), failed=many(STRING)
+            ),
         ),
     )
 
 
 def services() -> Schema:
-    port = record("ServicePort", name=STRING, protocol=PROTOCOL, appProtocol=STRING, port=INT32, targetPort=INT_OR_STRING, nodePort=INT32)
-    ingress = record("LoadBalancerIngress", ip=STRING, hostname=STRING, ipMode=STRING, ports=many(ANY))
+    port = record(
+        "ServicePort",
+        name=STRING,
+        protocol=PROTOCOL,
+        appProtocol=STRING,
+        port=INT32,
+        targetPort=INT_OR_STRING,
+        nodePort=INT32,
+    )
+    ingress = record(
+        "LoadBalancerIngress", ip=STRING, hostname=STRING, ipMode=STRING, ports=many(ANY)
+    )
     return kind(
         "Service",
         spec=record(
@@ -161,7 +185,11 @@ def services() -> Schema:
             ipFamilies=many(STRING),
             ipFamilyPolicy=STRING,
         ),
-        status=record("ServiceStatus", loadBalancer=record("LoadBalancerStatus", ingress=many(ingress)), conditions=CONDITIONS),
+        status=record(
+            "ServiceStatus",
+            loadBalancer=record("LoadBalancerStatus", ingress=many(ingress)),
+            conditions=CONDITIONS,
+        ),
     )
 
 
@@ -269,7 +297,13 @@ def storageclasses() -> Schema:
 
 
 def priorityclasses() -> Schema:
-    return kind("PriorityClass", value=INT32, globalDefault=BOOL, description=STRING, preemptionPolicy=STRING)
+    return kind(
+        "PriorityClass",
+        value=INT32,
+        globalDefault=BOOL,
+        description=STRING,
+        preemptionPolicy=STRING,
+    )
 
 
 def leases() -> Schema:

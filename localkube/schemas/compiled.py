@@ -1,6 +1,8 @@
-"""A JSON schema turned into a tree of nodes that is quick to walk, and the walks: prune, fill, find errors, find forbidden changes.
+"""A JSON schema turned into a tree of nodes that is quick to walk, and the walks: prune, fill, find
+errors, find forbidden changes.
 
-The walks keep to what a real API server does with a structural schema. Paths are dotted, with list indexes: `spec.containers[0].name`.
+The walks keep to what a real API server does with a structural schema. Paths are dotted, with list
+indexes: `spec.containers[0].name`.
 """
 
 import json
@@ -27,12 +29,30 @@ IMMUTABLE = "self == oldSelf"
 
 
 class Node:
-    """What one place of an object may hold. `accepts` are Python types, matched exactly: a bool is no integer; None takes anything."""
+    """What one place of an object may hold. `accepts` are Python types, matched exactly: a bool is
+    no integer; None takes anything.
+    """
 
     __slots__ = (
-        "accepts", "checks", "default", "defaults", "fixed", "format", "go", "guards", "has_default", "items", "keys",
-        "nullable", "open", "props", "quantity", "required", "type", "values",
-    )  # fmt: skip
+        "accepts",
+        "checks",
+        "default",
+        "defaults",
+        "fixed",
+        "format",
+        "go",
+        "guards",
+        "has_default",
+        "items",
+        "keys",
+        "nullable",
+        "open",
+        "props",
+        "quantity",
+        "required",
+        "type",
+        "values",
+    )
 
     accepts: frozenset[type] | None
     props: dict[str, "Node"]
@@ -44,7 +64,9 @@ class Node:
         self.type = "integer,string" if either else str(schema.get("type", ""))
         self.accepts = INT_OR_STRING if either else TYPES.get(self.type)
         self.format = str(schema.get("format", ""))
-        self.quantity = either and (bool(schema.get("x-quantity")) or "KMGTPE" in schema.get("pattern", ""))
+        self.quantity = either and (
+            bool(schema.get("x-quantity")) or "KMGTPE" in schema.get("pattern", "")
+        )
         self.go = str(schema.get("x-go", go))
         self.props, self.values, self.items = {}, None, None
         self.open = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
@@ -56,7 +78,14 @@ class Node:
         """Whether some default lies at or below the properties."""
         self.keys = _list_keys(schema)
         self.checks = tuple(_checks(schema))
-        self.fixed = next((rule["message"] for rule in schema.get("x-kubernetes-validations", ()) if rule["rule"] == IMMUTABLE), "")
+        self.fixed = next(
+            (
+                rule["message"]
+                for rule in schema.get("x-kubernetes-validations", ())
+                if rule["rule"] == IMMUTABLE
+            ),
+            "",
+        )
         self.guards = bool(self.fixed)
         """Whether some immutable value lies at or below."""
 
@@ -66,7 +95,9 @@ class Node:
 
 
 def compile_schema(schema: Mapping[str, Any], memo: dict[int, Node], go: str = "") -> Node:
-    """The node of a schema; parts that are one object in memory become one node, through `memo` (by identity)."""
+    """The node of a schema; parts that are one object in memory become one node, through `memo` (by
+    identity).
+    """
     known = memo.get(id(schema))
     if known is not None:
         return known
@@ -86,14 +117,21 @@ def compile_schema(schema: Mapping[str, Any], memo: dict[int, Node], go: str = "
 def _list_keys(schema: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The keys of a list that is a map, () of one that is a set, None of any other."""
     kind = schema.get("x-kubernetes-list-type")
-    return tuple(schema["x-kubernetes-list-map-keys"]) if kind == "map" else () if kind == "set" else None
+    return (
+        tuple(schema["x-kubernetes-list-map-keys"])
+        if kind == "map"
+        else ()
+        if kind == "set"
+        else None
+    )
 
 
 def prune(node: Node, value: Any, path: str, unknown: list[str], *, typed: bool) -> None:
-    """Remove from `value`, in place, unknown fields (their paths go into `unknown`) and nulls where the schema has none.
+    """Remove from `value`, in place, unknown fields (their paths go into `unknown`) and nulls where
+    the schema has none.
 
-    With `typed` the rest of Go's way with its own types is kept to: a null in a list or map is the empty value of the element's type,
-    and an empty list or map is the same as none.
+    With `typed` the rest of Go's way with its own types is kept to: a null in a list or map is the
+    empty value of the element's type, and an empty list or map is the same as none.
     """
     if type(value) is dict:
         _prune_object(node, value, path, unknown, typed)
@@ -105,7 +143,9 @@ def prune(node: Node, value: Any, path: str, unknown: list[str], *, typed: bool)
                 prune(node.items, item, f"{path}[{index}]", unknown, typed=typed)
 
 
-def _prune_object(node: Node, value: dict[str, Any], path: str, unknown: list[str], typed: bool) -> None:
+def _prune_object(
+    node: Node, value: dict[str, Any], path: str, unknown: list[str], typed: bool
+) -> None:
     dropped = []
     props, values = node.props, node.values
     for key, item in value.items():
@@ -135,7 +175,9 @@ def _empty(node: Node) -> Any:
 
 
 def fill(node: Node, value: Any) -> None:
-    """Put the schema's defaults into `value`, in place, wherever the object that holds them is there."""
+    """Put the schema's defaults into `value`, in place, wherever the object that holds them is
+    there.
+    """
     if type(value) is dict:
         for key, part in node.props.items():
             if part.has_default and key not in value:
@@ -151,7 +193,9 @@ def fill(node: Node, value: Any) -> None:
 
 
 def find_errors(node: Node, value: Any, path: str, causes: list[Cause]) -> None:
-    """Add a cause for each value of a wrong type or out of its bounds; properties by name, then those that are missing."""
+    """Add a cause for each value of a wrong type or out of its bounds; properties by name, then
+    those that are missing.
+    """
     if node.accepts is not None and type(value) not in node.accepts:
         if not (value is None and node.nullable):
             causes.append(_wrong_type(node, value, path))
@@ -166,7 +210,14 @@ def find_errors(node: Node, value: Any, path: str, causes: list[Cause]) -> None:
             part = props.get(key, values)
             if part is not None:
                 item = value[key]
-                if part.checks or part.props or part.values or part.items or part.accepts is None or type(item) not in part.accepts:
+                if (
+                    part.checks
+                    or part.props
+                    or part.values
+                    or part.items
+                    or part.accepts is None
+                    or type(item) not in part.accepts
+                ):
                     find_errors(part, item, f"{path}.{key}" if path else key, causes)
         for key in node.required:
             if key not in value:
@@ -179,18 +230,28 @@ def find_errors(node: Node, value: Any, path: str, causes: list[Cause]) -> None:
             _find_duplicates(node.keys, value, path, causes)
 
 
-def _find_duplicates(keys: tuple[str, ...], value: list[Any], path: str, causes: list[Cause]) -> None:
+def _find_duplicates(
+    keys: tuple[str, ...], value: list[Any], path: str, causes: list[Cause]
+) -> None:
     seen = set()
     for index, item in enumerate(value):
-        part = {key: item[key] for key in keys if key in item} if keys and isinstance(item, dict) else item
+        part = (
+            {key: item[key] for key in keys if key in item}
+            if keys and isinstance(item, dict)
+            else item
+        )
         shown = json.dumps(part, separators=(",", ":"), sort_keys=True)
         if shown in seen:
-            causes.append(Cause("FieldValueDuplicate", f"Duplicate value: {shown}", f"{path}[{index}]"))
+            causes.append(
+                Cause("FieldValueDuplicate", f"Duplicate value: {shown}", f"{path}[{index}]")
+            )
         seen.add(shown)
 
 
 def find_changes(node: Node, old: Any, new: Any, path: str, causes: list[Cause]) -> None:
-    """Add a cause for each immutable value that is in both and differs. Lists are not looked into: they have no such rule."""
+    """Add a cause for each immutable value that is in both and differs. Lists are not looked into:
+    they have no such rule.
+    """
     if not node.guards or old == new:
         return
     if node.fixed:
@@ -244,21 +305,33 @@ def _one_of(allowed: list[Any]) -> Check:
     def check(value: Any, path: str) -> Cause | None:
         if value in allowed:
             return None
-        return Cause("FieldValueNotSupported", f"Unsupported value: {json.dumps(value)}: supported values: {listed}", path)
+        return Cause(
+            "FieldValueNotSupported",
+            f"Unsupported value: {json.dumps(value)}: supported values: {listed}",
+            path,
+        )
 
     return check
 
 
 def _at_least(bound: float) -> Check:
     def check(value: Any, path: str) -> Cause | None:
-        return wrong(path, str(value), f"{path} in body should be greater than or equal to {bound}") if value < bound else None
+        return (
+            wrong(path, str(value), f"{path} in body should be greater than or equal to {bound}")
+            if value < bound
+            else None
+        )
 
     return check
 
 
 def _at_most(bound: float) -> Check:
     def check(value: Any, path: str) -> Cause | None:
-        return wrong(path, str(value), f"{path} in body should be less than or equal to {bound}") if value > bound else None
+        return (
+            wrong(path, str(value), f"{path} in body should be less than or equal to {bound}")
+            if value > bound
+            else None
+        )
 
     return check
 
@@ -273,7 +346,11 @@ def _no_shorter(bound: int) -> Check:
 
 def _no_longer(bound: int) -> Check:
     def check(value: Any, path: str) -> Cause | None:
-        return Cause("FieldValueTooLong", f"Too long: may not be more than {bound} bytes", path) if len(value) > bound else None
+        return (
+            Cause("FieldValueTooLong", f"Too long: may not be more than {bound} bytes", path)
+            if len(value) > bound
+            else None
+        )
 
     return check
 

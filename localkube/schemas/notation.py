@@ -1,6 +1,8 @@
-"""A small notation for schemas written by hand, and the parts that several built-in kinds have in common.
+"""A small notation for schemas written by hand, and the parts that several built-in kinds have in
+common.
 
-`x-go` is the name of the Go type, which the real server's decoding errors mention; `x-quantity` marks a Kubernetes quantity.
+`x-go` is the name of the Go type, which the real server's decoding errors mention; `x-quantity`
+marks a Kubernetes quantity.
 """
 
 from typing import Any
@@ -29,7 +31,12 @@ def many(items: Schema, *keys: str) -> Schema:
     """A list; with `keys` a list that is a map by them."""
     if not keys:
         return {"type": "array", "items": items}
-    return {"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+    return {
+        "type": "array",
+        "items": items,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": list(keys),
+    }
 
 
 def table(values: Schema) -> Schema:
@@ -63,7 +70,15 @@ OBJECT_META = record(
     labels=TEXTS,
     annotations=TEXTS,
     ownerReferences=many(
-        record("OwnerReference", apiVersion=STRING, kind=STRING, name=STRING, uid=STRING, controller=BOOL, blockOwnerDeletion=BOOL),
+        record(
+            "OwnerReference",
+            apiVersion=STRING,
+            kind=STRING,
+            name=STRING,
+            uid=STRING,
+            controller=BOOL,
+            blockOwnerDeletion=BOOL,
+        ),
         "uid",
     ),
     finalizers=unique(STRING),
@@ -109,7 +124,9 @@ NAMED = record("LocalObjectReference", name=STRING)
 LABEL_SELECTOR = record(
     "LabelSelector",
     matchLabels=TEXTS,
-    matchExpressions=many(record("LabelSelectorRequirement", key=STRING, operator=STRING, values=many(STRING))),
+    matchExpressions=many(
+        record("LabelSelectorRequirement", key=STRING, operator=STRING, values=many(STRING))
+    ),
 ) | {"x-kubernetes-map-type": "atomic"}
 
 POD_TEMPLATE = record("PodTemplateSpec", metadata=OBJECT_META, spec=POD_SPEC)
@@ -131,7 +148,10 @@ CONTAINER_STATE = record(
 )
 
 RESOURCE_REQUIREMENTS = record(
-    "ResourceRequirements", limits=QUANTITIES, requests=QUANTITIES, claims=many(record("ResourceClaim", name=STRING, request=STRING))
+    "ResourceRequirements",
+    limits=QUANTITIES,
+    requests=QUANTITIES,
+    claims=many(record("ResourceClaim", name=STRING, request=STRING)),
 )
 
 CONTAINER_STATUSES = many(
@@ -149,7 +169,16 @@ CONTAINER_STATUSES = many(
         allocatedResources=QUANTITIES,
         allocatedResourcesStatus=many(ANY),
         resources=RESOURCE_REQUIREMENTS,
-        volumeMounts=many(record("VolumeMountStatus", name=STRING, mountPath=STRING, readOnly=BOOL, recursiveReadOnly=STRING), "mountPath"),
+        volumeMounts=many(
+            record(
+                "VolumeMountStatus",
+                name=STRING,
+                mountPath=STRING,
+                readOnly=BOOL,
+                recursiveReadOnly=STRING,
+            ),
+            "mountPath",
+        ),
         user=ANY,
         stopSignal=STRING,
     )

@@ -1,4 +1,6 @@
-"""`GET /api/v1/audit/log`: the audit log, in the names of Run:ai's, which are in snake case here only."""
+"""`GET /api/v1/audit/log`: the audit log, in the names of Run:ai's, which are in snake case here
+only.
+"""
 
 import ipaddress
 from typing import Any
@@ -47,7 +49,9 @@ ENTRY = schemas.obj(
     entity_type=schemas.said(schemas.TEXT, 'The kind of thing, as "project".'),
     entity_id=schemas.TEXT,
     entity_name=schemas.TEXT,
-    scope=schemas.said(schemas.TEXT, '"tenant", "cluster:<id>", "department:<id>" or "project:<id>".'),
+    scope=schemas.said(
+        schemas.TEXT, '"tenant", "cluster:<id>", "department:<id>" or "project:<id>".'
+    ),
     subject=schemas.said(schemas.TEXT, "Who did it, by name."),
     subject_type=schemas.words("user", "service account", "personal key", "system", "unknown"),
     source_ip={"type": ["string", "null"]},
@@ -63,14 +67,18 @@ ENTRY = schemas.obj(
 class AuditLogView(ApiView):
     @extend_schema(
         operation_id="list_audit_log",
-        description="What was done, by whom, from where; the newest first. For those who may view the audit log.",
+        description=(
+            "What was done, by whom, from where; the newest first. For those who may view the "
+            "audit log."
+        ),
         parameters=[
             *schemas.list_parameters(FIELDS),
             schemas.parameter("start", schemas.MOMENT, "From this moment on."),
             schemas.parameter("end", schemas.MOMENT, "Until before this moment."),
             schemas.parameter("numberOfSamples", schemas.WHOLE, "Another name of limit."),
         ],
-        responses={200: schemas.answer(schemas.items("audit_logs", ENTRY))} | schemas.errors(400, 401, 403),
+        responses={200: schemas.answer(schemas.items("audit_logs", ENTRY))}
+        | schemas.errors(400, 401, 403),
         tags=["access"],
     )
     def get(self, request: Request) -> Response:
@@ -82,11 +90,17 @@ class AuditLogView(ApiView):
         if end := asked.moment("end"):
             rows = rows.filter(at__lt=end)
         default = asked.whole("numberOfSamples", 50, 1, MOST)
-        return Response(filtering.paged(rows, asked, FIELDS, ("-at", "-id"), name="audit_logs", shown=shown, most=default))
+        return Response(
+            filtering.paged(
+                rows, asked, FIELDS, ("-at", "-id"), name="audit_logs", shown=shown, most=default
+            )
+        )
 
 
 def shown(entry: AuditEntry) -> dict[str, Any]:
-    """An entry as the API has it; action and result are the names that Run:ai's clients know of event and status."""
+    """An entry as the API has it; action and result are the names that Run:ai's clients know of
+    event and status.
+    """
     status = "Succeeded" if entry.succeeded else "Failed"
     return {
         "id": str(entry.pk),

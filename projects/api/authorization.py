@@ -1,4 +1,6 @@
-"""`/api/v1/authorization`: access rules, and what the caller may do where. Roles have a module of their own."""
+"""`/api/v1/authorization`: access rules, and what the caller may do where. Roles have a module of
+their own.
+"""
 
 from typing import Any
 
@@ -31,8 +33,12 @@ RULE_FIELDS = {
 }
 SEARCHED = ("user__username", "group__name")
 PARAMETERS = [
-    schemas.parameter("subjectType", schemas.words(*subjects.KINDS), "Those of subjects of this type."),
-    schemas.parameter("subjectIds", schemas.TEXT, "Those of these subjects: names, with commas between them."),
+    schemas.parameter(
+        "subjectType", schemas.words(*subjects.KINDS), "Those of subjects of this type."
+    ),
+    schemas.parameter(
+        "subjectIds", schemas.TEXT, "Those of these subjects: names, with commas between them."
+    ),
     schemas.parameter("roleId", schemas.TEXT, "Those with this role: its id, or its key."),
     schemas.parameter("scopeType", schemas.words(*Level), "Those of scopes of this level."),
     schemas.parameter("scopeId", schemas.TEXT, "With scopeType: those of this scope alone."),
@@ -51,7 +57,10 @@ TAGS = ["access"]
 class RulesView(ApiView):
     @extend_schema(
         operation_id="list_access_rules",
-        description=f"The access rules of the scopes in which you may see them; counted are at most {MOST_COUNTED:,}.",
+        description=(
+            "The access rules of the scopes in which you may see them; counted are at most "
+            f"{MOST_COUNTED:,}."
+        ),
         parameters=[*schemas.list_parameters(RULE_FIELDS), *PARAMETERS],
         responses={200: schemas.answer(RULES)} | schemas.errors(400, 401, 403),
         tags=TAGS,
@@ -62,7 +71,10 @@ class RulesView(ApiView):
 
     @extend_schema(
         operation_id="create_access_rule",
-        description="Give a subject a role in a scope: one that permits nothing that you may not do there yourself.",
+        description=(
+            "Give a subject a role in a scope: one that permits nothing that you may not do there "
+            "yourself."
+        ),
         request=schemas.content(bodies.RULE_REQUEST),
         responses={201: schemas.answer(bodies.RULE)} | schemas.errors(400, 401, 403, 404, 409),
         tags=TAGS,
@@ -100,24 +112,33 @@ class RuleView(ApiView):
     def delete(self, request: Request, pk: int) -> Response:
         found = self._one(pk)
         granting.take(found, self.user)
-        return Response({"code": 200, "message": f"{found.subject} is not {found.role_label} there any more."})
+        return Response(
+            {"code": 200, "message": f"{found.subject} is not {found.role_label} there any more."}
+        )
 
     def _one(self, pk: int) -> AccessRule:
-        found: AccessRule = get_object_or_404(AccessRule.objects.visible_to(self.user).with_subject(), pk=pk)
+        found: AccessRule = get_object_or_404(
+            AccessRule.objects.visible_to(self.user).with_subject(), pk=pk
+        )
         return found
 
 
 class RulesCountView(ApiView):
     @extend_schema(
         operation_id="count_access_rules",
-        description=f"How many access rules there are of what the list's filterBy and search ask for, at most {MOST_COUNTED:,}.",
+        description=(
+            "How many access rules there are of what the list's filterBy and search ask for, at "
+            f"most {MOST_COUNTED:,}."
+        ),
         parameters=[*schemas.filters(RULE_FIELDS), *PARAMETERS],
         responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401, 403),
         tags=TAGS,
     )
     def get(self, request: Request) -> Response:
         access.anywhere(self.user, Verb.VIEW, Entity.ACCESS_RULES)
-        return Response({"count": _count(_matching(AccessRule.objects.visible_to(self.user), Asked(request)))})
+        return Response(
+            {"count": _count(_matching(AccessRule.objects.visible_to(self.user), Asked(request)))}
+        )
 
 
 class MyRulesView(ApiView):
@@ -135,13 +156,19 @@ class MyRulesView(ApiView):
 class PermissionsView(ApiView):
     @extend_schema(
         operation_id="list_permissions",
-        description="What you may do anywhere; permitted-scopes says where. The answer is an array.",
+        description=(
+            "What you may do anywhere; permitted-scopes says where. The answer is an array."
+        ),
         responses={200: schemas.answer(bodies.PERMISSIONS)} | schemas.errors(401),
         tags=TAGS,
     )
     def get(self, request: Request) -> Response:
         rights = self.user.rights
-        return array(bodies.permissions(frozenset(each for each in rights.everything if rights.anywhere(each))))
+        return array(
+            bodies.permissions(
+                frozenset(each for each in rights.everything if rights.anywhere(each))
+            )
+        )
 
 
 SCOPES = schemas.obj(
@@ -156,30 +183,45 @@ SCOPES = schemas.obj(
 class ScopesView(ApiView):
     @extend_schema(
         operation_id="permitted_scopes",
-        description="Where you may do something: everywhere (tenant), or in these and in what is below them.",
+        description=(
+            "Where you may do something: everywhere (tenant), or in these and in what is below "
+            "them."
+        ),
         parameters=[
             schemas.parameter("resourceType", schemas.words(*Entity), "What it is done to."),
-            schemas.parameter("action", schemas.words(*bodies.ACTIONS.values()), "What is done; read where it is not given."),
+            schemas.parameter(
+                "action",
+                schemas.words(*bodies.ACTIONS.values()),
+                "What is done; read where it is not given.",
+            ),
         ],
         responses={200: schemas.answer(SCOPES)} | schemas.errors(400, 401),
         tags=TAGS,
     )
     def get(self, request: Request) -> Response:
         asked = Asked(request)
-        return self._told(bodies.permission_of(asked.text("resourceType"), asked.text("action", "read")))
+        return self._told(
+            bodies.permission_of(asked.text("resourceType"), asked.text("action", "read"))
+        )
 
     @extend_schema(
         operation_id="ask_permitted_scopes",
         description="The same, asked with a body.",
         request=schemas.content(
-            schemas.obj(["resourceType"], resourceType=schemas.words(*Entity), action=schemas.words(*bodies.ACTIONS.values()))
+            schemas.obj(
+                ["resourceType"],
+                resourceType=schemas.words(*Entity),
+                action=schemas.words(*bodies.ACTIONS.values()),
+            )
         ),
         responses={200: schemas.answer(SCOPES)} | schemas.errors(400, 401),
         tags=TAGS,
     )
     def post(self, request: Request) -> Response:
         body = Body(request.data)
-        return self._told(bodies.permission_of(body.text("resourceType"), body.text("action", otherwise="read")))
+        return self._told(
+            bodies.permission_of(body.text("resourceType"), body.text("action", otherwise="read"))
+        )
 
     def _told(self, permission: Permission) -> Response:
         where = self.user.rights.where(permission)
@@ -201,7 +243,9 @@ def _matching(rules: Any, asked: Asked) -> Any:
         rules = rules.filter(group__isnull=False)
     elif kind:
         rules = rules.filter(user__is_service=kind != subjects.USER)
-    if names := [each.strip() for each in asked.text("subjectIds").split(",") if each.strip()][:100]:
+    if names := [each.strip() for each in asked.text("subjectIds").split(",") if each.strip()][
+        :100
+    ]:
         rules = rules.filter(Q(user__username__in=names) | Q(group__name__in=names))
     if role := bodies.role_key(asked.text("roleId")):
         name, _, number = role.partition(":")
@@ -220,7 +264,14 @@ def _matching(rules: Any, asked: Asked) -> Any:
 
 def _listed(rules: Any, asked: Asked) -> dict[str, Any]:
     rules = _matching(rules, asked)
-    told = filtering.paged(rules.with_subject(), asked, RULE_FIELDS, ("created_at", "pk"), name="accessRules", shown=bodies.rule)
+    told = filtering.paged(
+        rules.with_subject(),
+        asked,
+        RULE_FIELDS,
+        ("created_at", "pk"),
+        name="accessRules",
+        shown=bodies.rule,
+    )
     return {"totalRecords": _count(rules), "displayRecords": len(told["accessRules"])} | told
 
 

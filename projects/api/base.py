@@ -1,4 +1,6 @@
-"""What all views of the REST API share: who may ask, how a body is read, and how a list is asked for."""
+"""What all views of the REST API share: who may ask, how a body is read, and how a list is asked
+for.
+"""
 
 import json
 import math
@@ -36,9 +38,16 @@ class TooLarge(APIException):
 
 
 class BoundedJson(JSONParser):
-    """JSON as its standard has it: UTF-8, no NaN, and text that can be stored. Whatever else comes is a 400 that says what is wrong."""
+    """JSON as its standard has it: UTF-8, no NaN, and text that can be stored. Whatever else comes
+    is a 400 that says what is wrong.
+    """
 
-    def parse(self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
         raw = stream.read(LARGEST_BODY + 1)
         if len(raw) > LARGEST_BODY:
             raise TooLarge
@@ -82,7 +91,9 @@ class JsonAlways(BaseContentNegotiation):
         wanted = (request.content_type or "").partition(";")[0].strip().lower()
         return next(iter(parsers)) if wanted in ("", "application/json") else None
 
-    def select_renderer(self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None) -> tuple[Any, str]:
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[Any, str]:
         renderer = next(iter(renderers))
         return renderer, renderer.media_type or "application/json"
 
@@ -100,7 +111,9 @@ class ApiView(APIView):
 
 
 class Asked:
-    """The parameters of a list request. Raises Invalid, naming the parameter, for what cannot be understood."""
+    """The parameters of a list request. Raises Invalid, naming the parameter, for what cannot be
+    understood.
+    """
 
     def __init__(self, request: HttpRequest | Request) -> None:
         self._query = request.GET
@@ -117,7 +130,9 @@ class Asked:
             return default
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else -1
         if not least <= number <= most:
-            raise Invalid([(name, f"{name} must be a whole number from {least:,} to {most:,}.{hint}")])
+            raise Invalid(
+                [(name, f"{name} must be a whole number from {least:,} to {most:,}.{hint}")]
+            )
         return number
 
     def flag(self, name: str) -> bool | None:
@@ -128,7 +143,9 @@ class Asked:
         return {"true": True, "false": False}.get(text)
 
     def choice(self, name: str, choices: Sequence[str]) -> str:
-        """One of the choices; the first where none is given. Some clients send PodVerbosity.FULL where "full" is meant."""
+        """One of the choices; the first where none is given. Some clients send PodVerbosity.FULL
+        where "full" is meant.
+        """
         text = self.text(name).rpartition(".")[2] or choices[0]
         found = next((choice for choice in choices if choice.casefold() == text.casefold()), None)
         if found is None:
@@ -153,14 +170,18 @@ class Asked:
 
     def page(self, rows: models.QuerySet[Any], default: int = 50) -> tuple[list[Any], int | None]:
         """The rows at offset and limit, and the offset of those after them, None at the end."""
-        offset = self.whole("offset", 0, 0, FURTHEST, " Narrow the list with filterBy to see what lies beyond.")
+        offset = self.whole(
+            "offset", 0, 0, FURTHEST, " Narrow the list with filterBy to see what lies beyond."
+        )
         limit = self.whole("limit", default, 1, MOST)
         found = list(rows[offset : offset + limit + 1])
         return found[:limit], offset + limit if len(found) > limit else None
 
 
 def a_moment(text: str) -> datetime:
-    """A date and time in ISO 8601, in UTC where no zone is said; a day alone is its beginning. Raises ValueError."""
+    """A date and time in ISO 8601, in UTC where no zone is said; a day alone is its beginning.
+    Raises ValueError.
+    """
     found = parse_datetime(text)
     if found is None:
         day = parse_date(text)

@@ -1,4 +1,6 @@
-"""What stands in the bodies about access, read and told: texts, whole numbers, scopes, roles. Keys that are not known are passed over."""
+"""What stands in the bodies about access, read and told: texts, whole numbers, scopes, roles. Keys
+that are not known are passed over.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,35 +10,78 @@ from console.errors import Invalid
 from projects import actions
 from projects.api import schemas
 from projects.models import AccessRule, CustomRole, PersonalKey, ServiceAccount, User
-from projects.permissions import DEPARTMENT, L1, L2, MANAGER, PROJECT, SYSTEM, VIEWER, Permission, Role, Verb
+from projects.permissions import (
+    DEPARTMENT,
+    L1,
+    L2,
+    MANAGER,
+    PROJECT,
+    SYSTEM,
+    VIEWER,
+    Permission,
+    Role,
+    Verb,
+)
 from projects.scopes import Level, Scope, Scoped
 from projects.subjects import kind_of
 
-ACTIONS: Mapping[Verb, str] = {Verb.VIEW: "read", Verb.CREATE: "create", Verb.EDIT: "update", Verb.DELETE: "delete"}
+ACTIONS: Mapping[Verb, str] = {
+    Verb.VIEW: "read",
+    Verb.CREATE: "create",
+    Verb.EDIT: "update",
+    Verb.DELETE: "delete",
+}
 """Our verbs as Run:ai's API calls them."""
 _VERBS = {words: verb for verb, words in ACTIONS.items()} | {verb.value: verb for verb in Verb}
 _ENTITIES: Mapping[str, str] = {
-    "department": "departments", "project": "projects", "cluster": "clusters", "nodes": "clusters", "nodepools": "node-pools",
-    "access_rules": "access-rules", "apps": "service-accounts", "service-account": "service-accounts", "dashboards-overview": "overview",
-    "events-history": "audit", "jobs": "workloads", "trainings": "workloads",
-    **{f"{kind}-assets": "data-sources" for kind in ("pvc", "git", "host-path", "nfs", "s3", "cm-volume", "secret-volume")},
-}  # fmt: skip
-"""What Run:ai's API calls our entities, where it has other words; it is taken, and ours are told."""
+    "department": "departments",
+    "project": "projects",
+    "cluster": "clusters",
+    "nodes": "clusters",
+    "nodepools": "node-pools",
+    "access_rules": "access-rules",
+    "apps": "service-accounts",
+    "service-account": "service-accounts",
+    "dashboards-overview": "overview",
+    "events-history": "audit",
+    "jobs": "workloads",
+    "trainings": "workloads",
+    **{
+        f"{kind}-assets": "data-sources"
+        for kind in ("pvc", "git", "host-path", "nfs", "s3", "cm-volume", "secret-volume")
+    },
+}
+"""What Run:ai's API calls our entities, where it has other words; it is taken, and ours are told.
+"""
 LONGEST_LIFE = 3650
 TENANT_ID = 1
 """There is one."""
 ROLE_IDS: Mapping[str, int] = {
-    SYSTEM: 1, DEPARTMENT: 2, PROJECT: 3, MANAGER: 4, L1: 5, L2: 6, "environment-administrator": 7, "compute-resource-administrator": 8,
-    "data-source-administrator": 9, "credential-administrator": 10, "template-administrator": 11, VIEWER: 12,
-}  # fmt: skip
-"""The number of each role of the table, which clients of Run:ai's API name roles by. They stay: programs keep them."""
+    SYSTEM: 1,
+    DEPARTMENT: 2,
+    PROJECT: 3,
+    MANAGER: 4,
+    L1: 5,
+    L2: 6,
+    "environment-administrator": 7,
+    "compute-resource-administrator": 8,
+    "data-source-administrator": 9,
+    "credential-administrator": 10,
+    "template-administrator": 11,
+    VIEWER: 12,
+}
+"""The number of each role of the table, which clients of Run:ai's API name roles by. They stay:
+programs keep them.
+"""
 CUSTOM_FROM = 1000
 """Added to the row's id of a custom role."""
 _ROLE_KEYS = {number: key for key, number in ROLE_IDS.items()}
 
 
 class Body:
-    """A JSON object. Raises Invalid, naming the key, for a value that is missing or of another type."""
+    """A JSON object. Raises Invalid, naming the key, for a value that is missing or of another
+    type.
+    """
 
     def __init__(self, data: Any) -> None:
         if not isinstance(data, Mapping):
@@ -58,7 +103,11 @@ class Body:
 
     def texts(self, name: str) -> Sequence[str]:
         value = self._data.get(name)
-        if not isinstance(value, list) or not all(isinstance(each, str) for each in value) or len(value) > 200:
+        if (
+            not isinstance(value, list)
+            or not all(isinstance(each, str) for each in value)
+            or len(value) > 200
+        ):
             raise Invalid([(name, f"{name} must be a list of texts.")])
         return value
 
@@ -70,15 +119,33 @@ class Body:
 
     def whole(self, name: str, least: int, most: int) -> int | None:
         value = self._data.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most):
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most
+        ):
             raise Invalid([(name, f"{name} must be a whole number from {least} to {most}.")])
         return value
 
     def role(self) -> str:
-        """The key of roleId, which is a role's id or its key. Whether there is such a role is for others to say."""
+        """The key of roleId, which is a role's id or its key. Whether there is such a role is for
+        others to say.
+        """
         value = self._data.get("roleId")
-        if isinstance(value, bool) or not isinstance(value, int | str) or not 0 < len(str(value)) <= 40:
-            raise Invalid([("roleId", "roleId must be the id or the key of a role; GET /api/v1/authorization/roles lists them.")])
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | str)
+            or not 0 < len(str(value)) <= 40
+        ):
+            raise Invalid(
+                [
+                    (
+                        "roleId",
+                        (
+                            "roleId must be the id or the key of a role; GET "
+                            "/api/v1/authorization/roles lists them."
+                        ),
+                    )
+                ]
+            )
         return role_key(str(value))
 
     def life(self) -> datetime | None:
@@ -98,7 +165,17 @@ class Body:
 
 def permissions_of(rows: Any) -> Sequence[str]:
     """The texts of permissions out of [{resourceType, actions}]. Raises Invalid."""
-    wrong = Invalid([("permissions", "permissions must be a list of {resourceType, actions}, each with actions of a list.")])
+    wrong = Invalid(
+        [
+            (
+                "permissions",
+                (
+                    "permissions must be a list of {resourceType, actions}, each with actions of "
+                    "a list."
+                ),
+            )
+        ]
+    )
     if not isinstance(rows, list) or len(rows) > 100:
         raise wrong
     found = []
@@ -115,14 +192,21 @@ def permission_of(entity: str, action: str) -> Permission:
     try:
         return Permission.read(f"{_ENTITIES.get(entity, entity)}:{_VERBS[action]}")
     except (KeyError, ValueError):
-        raise Invalid([("resourceType", f"There is no permission to {action[:40]} {entity[:40]}.")]) from None
+        raise Invalid(
+            [("resourceType", f"There is no permission to {action[:40]} {entity[:40]}.")]
+        ) from None
 
 
 def permissions(found: frozenset[Permission]) -> list[dict[str, Any]]:
     """As [{resourceType, actions}]."""
     entities = sorted({each.entity for each in found})
     return [
-        {"resourceType": entity.value, "actions": [word for verb, word in ACTIONS.items() if Permission(entity, verb) in found]}
+        {
+            "resourceType": entity.value,
+            "actions": [
+                word for verb, word in ACTIONS.items() if Permission(entity, verb) in found
+            ],
+        }
         for entity in entities
     ]
 
@@ -134,9 +218,15 @@ def role_id(key: str) -> int:
 
 
 def role_key(text: str) -> str:
-    """The key of a role out of its key or its number; "" for what can be neither. Whether there is such a role is for others to say."""
+    """The key of a role out of its key or its number; "" for what can be neither. Whether there is
+    such a role is for others to say.
+    """
     if _is_number(text):
-        return f"custom:{int(text) - CUSTOM_FROM}" if int(text) > CUSTOM_FROM else _ROLE_KEYS.get(int(text), "")
+        return (
+            f"custom:{int(text) - CUSTOM_FROM}"
+            if int(text) > CUSTOM_FROM
+            else _ROLE_KEYS.get(int(text), "")
+        )
     name, _, number = text.partition(":")
     return text if name != "custom" or _is_number(number) else ""
 
@@ -238,7 +328,11 @@ def anybodys_key(found: PersonalKey) -> dict[str, Any]:
 
 def _scope(row: Scoped) -> dict[str, str]:
     scope = row.scope
-    return {"scopeType": scope.level.value, "scopeId": "" if scope.id is None else str(scope.id), "scopeName": row.scope_words}
+    return {
+        "scopeType": scope.level.value,
+        "scopeId": "" if scope.id is None else str(scope.id),
+        "scopeName": row.scope_words,
+    }
 
 
 def _moment(moment: datetime | None) -> str | None:
@@ -247,7 +341,11 @@ def _moment(moment: datetime | None) -> str | None:
 
 MOMENT_OR_NULL = {"type": ["string", "null"], "format": "date-time"}
 PERMISSIONS = schemas.array(
-    schemas.obj(["resourceType", "actions"], resourceType=schemas.TEXT, actions=schemas.array(schemas.words(*ACTIONS.values())))
+    schemas.obj(
+        ["resourceType", "actions"],
+        resourceType=schemas.TEXT,
+        actions=schemas.array(schemas.words(*ACTIONS.values())),
+    )
 )
 ROLE = schemas.obj(
     ["id", "name", "permissions"],
@@ -258,58 +356,112 @@ ROLE = schemas.obj(
     kind=schemas.words("predefined", "custom"),
     custom=schemas.FLAG,
     permissions=PERMISSIONS,
-    version=schemas.said(schemas.WHOLE, "Of a custom role: send it with a change, and it is refused where somebody else was first."),
+    version=schemas.said(
+        schemas.WHOLE,
+        "Of a custom role: send it with a change, and it is refused where somebody else was first.",
+    ),
     createdBy=schemas.TEXT,
     createdAt=schemas.MOMENT,
     updatedAt=schemas.MOMENT,
 )
 ROLE_REQUEST = schemas.obj(
-    ["name", "permissions"], name=schemas.TEXT, description=schemas.TEXT, permissions=PERMISSIONS, version=schemas.WHOLE
+    ["name", "permissions"],
+    name=schemas.TEXT,
+    description=schemas.TEXT,
+    permissions=PERMISSIONS,
+    version=schemas.WHOLE,
 )
 _SCOPE = {
     "scopeType": schemas.words(*Level),
-    "scopeId": schemas.said(schemas.TEXT, "The id of the cluster, department or project; nothing for the tenant."),
+    "scopeId": schemas.said(
+        schemas.TEXT, "The id of the cluster, department or project; nothing for the tenant."
+    ),
 }
 _ROLE_ID = schemas.said({"type": ["integer", "string"]}, "A role's id, or its key.")
 RULE_REQUEST = schemas.obj(
     ["subjectId", "subjectType", "roleId", "scopeType"],
     subjectType=schemas.words("user", "group", "service-account", "app"),
-    subjectId=schemas.said(schemas.TEXT, "A user's or a group's name, a service account's name or client id."),
+    subjectId=schemas.said(
+        schemas.TEXT, "A user's or a group's name, a service account's name or client id."
+    ),
     roleId=_ROLE_ID,
     **_SCOPE,
 )
 RULE = schemas.obj(
     ["id", "subjectType", "subjectId", "roleId", "scopeType"],
-    id=schemas.WHOLE, tenantId=schemas.WHOLE, subjectType=schemas.words("user", "group", "service-account"), subjectId=schemas.TEXT,
-    roleId=schemas.WHOLE, roleKey=schemas.TEXT, roleName=schemas.TEXT, **_SCOPE, scopeName=schemas.TEXT, createdBy=schemas.TEXT,
-    createdAt=schemas.MOMENT, updatedAt=schemas.MOMENT,
-)  # fmt: skip
+    id=schemas.WHOLE,
+    tenantId=schemas.WHOLE,
+    subjectType=schemas.words("user", "group", "service-account"),
+    subjectId=schemas.TEXT,
+    roleId=schemas.WHOLE,
+    roleKey=schemas.TEXT,
+    roleName=schemas.TEXT,
+    **_SCOPE,
+    scopeName=schemas.TEXT,
+    createdBy=schemas.TEXT,
+    createdAt=schemas.MOMENT,
+    updatedAt=schemas.MOMENT,
+)
 USER = schemas.obj(
     ["id", "username"],
-    id=schemas.TEXT, username=schemas.TEXT, email=schemas.TEXT, isLocal=schemas.FLAG, isActive=schemas.FLAG,
-    mustChangePassword=schemas.FLAG, lastLogin=MOMENT_OR_NULL, createdAt=schemas.MOMENT,
-    temporaryPassword=schemas.said(schemas.TEXT, "In the answer that makes it, and never again; tempPassword is the same."),
+    id=schemas.TEXT,
+    username=schemas.TEXT,
+    email=schemas.TEXT,
+    isLocal=schemas.FLAG,
+    isActive=schemas.FLAG,
+    mustChangePassword=schemas.FLAG,
+    lastLogin=MOMENT_OR_NULL,
+    createdAt=schemas.MOMENT,
+    temporaryPassword=schemas.said(
+        schemas.TEXT, "In the answer that makes it, and never again; tempPassword is the same."
+    ),
     tempPassword=schemas.TEXT,
-)  # fmt: skip
-_LIFE = schemas.said(schemas.WHOLE | {"minimum": 1, "maximum": LONGEST_LIFE}, "After how many days it ends; never where it is not given.")
+)
+_LIFE = schemas.said(
+    schemas.WHOLE | {"minimum": 1, "maximum": LONGEST_LIFE},
+    "After how many days it ends; never where it is not given.",
+)
 _SECRET = schemas.said(schemas.TEXT, "In the answer that makes it, and never again.")
 ACCOUNT_REQUEST = schemas.obj(
     ["name"],
-    name=schemas.TEXT, **_SCOPE, roleId=schemas.said(_ROLE_ID, "Its first access rule, in its scope."), expiresInDays=_LIFE,
-)  # fmt: skip
+    name=schemas.TEXT,
+    **_SCOPE,
+    roleId=schemas.said(_ROLE_ID, "Its first access rule, in its scope."),
+    expiresInDays=_LIFE,
+)
 ACCOUNT = schemas.obj(
     ["id", "name", "clientId"],
-    id=schemas.TEXT, name=schemas.TEXT, clientId=schemas.TEXT, clientSecret=_SECRET, enabled=schemas.FLAG, tenantId=schemas.TEXT, **_SCOPE,
-    scopeName=schemas.TEXT, expiresAt=MOMENT_OR_NULL, lastLogin=MOMENT_OR_NULL, createdBy=schemas.TEXT, createdAt=schemas.MOMENT,
-)  # fmt: skip
+    id=schemas.TEXT,
+    name=schemas.TEXT,
+    clientId=schemas.TEXT,
+    clientSecret=_SECRET,
+    enabled=schemas.FLAG,
+    tenantId=schemas.TEXT,
+    **_SCOPE,
+    scopeName=schemas.TEXT,
+    expiresAt=MOMENT_OR_NULL,
+    lastLogin=MOMENT_OR_NULL,
+    createdBy=schemas.TEXT,
+    createdAt=schemas.MOMENT,
+)
 KEY_REQUEST = schemas.obj(["name"], name=schemas.TEXT, expiresInDays=_LIFE)
 KEY = schemas.obj(
     ["id", "name", "clientId"],
-    id=schemas.TEXT, name=schemas.TEXT, clientId=schemas.TEXT, clientSecret=_SECRET, expiresAt=MOMENT_OR_NULL, lastLogin=MOMENT_OR_NULL,
+    id=schemas.TEXT,
+    name=schemas.TEXT,
+    clientId=schemas.TEXT,
+    clientSecret=_SECRET,
+    expiresAt=MOMENT_OR_NULL,
+    lastLogin=MOMENT_OR_NULL,
     createdAt=schemas.MOMENT,
-)  # fmt: skip
+)
 ANYBODYS_KEY = schemas.obj(
     ["id", "name", "clientId", "createdBy"],
-    id=schemas.TEXT, name=schemas.TEXT, clientId=schemas.TEXT, createdBy=schemas.said(schemas.TEXT, "The user's name."),
-    expiresAt=MOMENT_OR_NULL, lastLogin=MOMENT_OR_NULL, createdAt=schemas.MOMENT,
-)  # fmt: skip
+    id=schemas.TEXT,
+    name=schemas.TEXT,
+    clientId=schemas.TEXT,
+    createdBy=schemas.said(schemas.TEXT, "The user's name."),
+    expiresAt=MOMENT_OR_NULL,
+    lastLogin=MOMENT_OR_NULL,
+    createdAt=schemas.MOMENT,
+)

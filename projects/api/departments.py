@@ -1,4 +1,6 @@
-"""`/api/v1/org-unit/departments`: the departments that one may see; making, changing and deleting them, as on the pages."""
+"""`/api/v1/org-unit/departments`: the departments that one may see; making, changing and deleting
+them, as on the pages.
+"""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -21,7 +23,11 @@ from projects.quotas import DepartmentForm
 from projects.scopes import of_cluster, of_department
 from projects.shares import number
 
-FIELDS = {"id": filtering.identity("pk"), "name": filtering.text("name"), "createdAt": filtering.moment("created_at")}
+FIELDS = {
+    "id": filtering.identity("pk"),
+    "name": filtering.text("name"),
+    "createdAt": filtering.moment("created_at"),
+}
 _FIXED: Mapping[str, quotas.Fixed] = {
     "defaultNodePools": (([], ["default"]), "node pools are given to projects. Leave it out."),
     "nodeTypes": quotas.NO_NODE_TYPES,
@@ -33,13 +39,18 @@ class DepartmentsView(ApiView):
         operation_id="list_departments",
         description="The departments that you may see.",
         parameters=schemas.list_parameters(FIELDS),
-        responses={200: schemas.answer(schemas.items("departments", quotas.DEPARTMENT))} | schemas.errors(400, 401),
+        responses={200: schemas.answer(schemas.items("departments", quotas.DEPARTMENT))}
+        | schemas.errors(400, 401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
         asked = Asked(request)
-        rows = filtering.matching(with_sums(Department.objects.visible_to(self.user)), asked, FIELDS)
-        return Response(filtering.paged(rows, asked, FIELDS, ("name",), name="departments", shown=shown))
+        rows = filtering.matching(
+            with_sums(Department.objects.visible_to(self.user)), asked, FIELDS
+        )
+        return Response(
+            filtering.paged(rows, asked, FIELDS, ("name",), name="departments", shown=shown)
+        )
 
     @extend_schema(
         operation_id="create_department",
@@ -52,19 +63,29 @@ class DepartmentsView(ApiView):
         access.require(self.user, Verb.CREATE, Entity.DEPARTMENTS)
         form = DepartmentForm(_typed(_read(request.data)))
         quotas.valid(form, quotas.PLACES)
-        return Response(shown(_found(self.user, departments.create(form, self.user).pk)), status=201)
+        return Response(
+            shown(_found(self.user, departments.create(form, self.user).pk)), status=201
+        )
 
 
 class DepartmentsCountView(ApiView):
     @extend_schema(
         operation_id="count_departments",
-        description="How many departments you may see, of what the list's filterBy and search ask for.",
+        description=(
+            "How many departments you may see, of what the list's filterBy and search ask for."
+        ),
         parameters=schemas.filters(FIELDS),
         responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
-        return Response({"count": filtering.matching(Department.objects.visible_to(self.user), Asked(request), FIELDS).count()})
+        return Response(
+            {
+                "count": filtering.matching(
+                    Department.objects.visible_to(self.user), Asked(request), FIELDS
+                ).count()
+            }
+        )
 
 
 class DepartmentView(ApiView):
@@ -79,9 +100,13 @@ class DepartmentView(ApiView):
 
     @extend_schema(
         operation_id="replace_department",
-        description="The department as the body says; what is not given is empty. Its name stays where it is not given.",
+        description=(
+            "The department as the body says; what is not given is empty. Its name stays where it "
+            "is not given."
+        ),
         request=schemas.content(quotas.DEPARTMENT_CHANGED),
-        responses={200: schemas.answer(quotas.DEPARTMENT)} | schemas.errors(400, 401, 403, 404, 409),
+        responses={200: schemas.answer(quotas.DEPARTMENT)}
+        | schemas.errors(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def put(self, request: Request, pk: int) -> Response:
@@ -91,7 +116,8 @@ class DepartmentView(ApiView):
         operation_id="change_department",
         description="The department with what the body says; what is not given stays.",
         request=schemas.content(quotas.DEPARTMENT_CHANGED),
-        responses={200: schemas.answer(quotas.DEPARTMENT)} | schemas.errors(400, 401, 403, 404, 409),
+        responses={200: schemas.answer(quotas.DEPARTMENT)}
+        | schemas.errors(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def patch(self, request: Request, pk: int) -> Response:
@@ -99,7 +125,12 @@ class DepartmentView(ApiView):
 
     def _changed(self, request: Request, pk: int, *, whole: bool) -> Response:
         found = _changeable(self.user, pk)
-        return _changed(self.user, found, _read(request.data), {"name": found.name} if whole else departments.told(found))
+        return _changed(
+            self.user,
+            found,
+            _read(request.data),
+            {"name": found.name} if whole else departments.told(found),
+        )
 
     @extend_schema(
         operation_id="delete_department",
@@ -118,30 +149,51 @@ class DepartmentResourcesView(ApiView):
         operation_id="change_department_resources",
         description="Another quota, as far as the body says one; the rest stays.",
         request=schemas.content(quotas.CHANGED_RESOURCES),
-        responses={200: schemas.answer(quotas.DEPARTMENT)} | schemas.errors(400, 401, 403, 404, 409),
+        responses={200: schemas.answer(quotas.DEPARTMENT)}
+        | schemas.errors(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def patch(self, request: Request, pk: int) -> Response:
         found = _changeable(self.user, pk)
-        return _changed(self.user, found, quotas.resources_only(request.data), departments.told(found))
+        return _changed(
+            self.user, found, quotas.resources_only(request.data), departments.told(found)
+        )
 
     @extend_schema(
         operation_id="replace_department_resources",
-        description="Another quota: what is not given of it is the sum of its projects'. The rest stays.",
+        description=(
+            "Another quota: what is not given of it is the sum of its projects'. The rest stays."
+        ),
         request=schemas.content(quotas.CHANGED_RESOURCES),
-        responses={200: schemas.answer(quotas.DEPARTMENT)} | schemas.errors(400, 401, 403, 404, 409),
+        responses={200: schemas.answer(quotas.DEPARTMENT)}
+        | schemas.errors(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def put(self, request: Request, pk: int) -> Response:
         found = _changeable(self.user, pk)
-        return _changed(self.user, found, quotas.resources_only(request.data), quotas.without_quota(departments.told(found)))
+        return _changed(
+            self.user,
+            found,
+            quotas.resources_only(request.data),
+            quotas.without_quota(departments.told(found)),
+        )
 
 
 def _read(data: Any) -> Mapping[str, Any]:
     """The body about a department. Raises Invalid."""
     body = quotas.mapping(data, {*quotas.OF_BOTH, "clusterId"}, _FIXED)
     if (cluster := quotas.text(body, "clusterId")) and not _is_cluster(cluster):
-        raise Invalid([("clusterId", f"There is no cluster {cluster[:40]}. Leave it out: a department is of all clusters.")])
+        raise Invalid(
+            [
+                (
+                    "clusterId",
+                    (
+                        f"There is no cluster {cluster[:40]}. Leave it out: a department is of "
+                        "all clusters."
+                    ),
+                )
+            ]
+        )
     return body
 
 
@@ -157,7 +209,12 @@ def _typed(body: Mapping[str, Any]) -> dict[str, Any]:
     typed = quotas.typed(body)
     if wrong := [name for name in ("cpu_limit", "memory_limit") if typed.pop(name, "")]:
         places = [quotas.PLACES[name] for name in wrong]
-        raise Invalid([(place, f"{place} must be null or -1: a department has a limit of GPUs only.") for place in places])
+        raise Invalid(
+            [
+                (place, f"{place} must be null or -1: a department has a limit of GPUs only.")
+                for place in places
+            ]
+        )
     return typed
 
 
@@ -168,8 +225,12 @@ def _changeable(user: User, pk: int) -> Department:
     return found
 
 
-def _changed(user: User, found: Department, body: Mapping[str, Any], kept: Mapping[str, Any]) -> Response:
-    """The answer with the department as it is then: what the body says over what is kept. Raises Invalid, Clash and ChangedMeanwhile."""
+def _changed(
+    user: User, found: Department, body: Mapping[str, Any], kept: Mapping[str, Any]
+) -> Response:
+    """The answer with the department as it is then: what the body says over what is kept. Raises
+    Invalid, Clash and ChangedMeanwhile.
+    """
     form = DepartmentForm({**kept, **_typed(body)}, row=found)
     quotas.valid(form, quotas.PLACES)
     departments.change(found, form, user, quotas.version(body))
@@ -191,7 +252,9 @@ def shown(row: Any) -> dict[str, Any]:
         "status": {
             "allocatedGpus": row.held_gpus or 0,
             "quotaStatus": {"allocated": {"gpu": row.held_gpus or 0}},
-            "projectsGpuQuota": None if row.projects_unlimited else number(row.projects_gpus or Decimal(0)),
+            "projectsGpuQuota": None
+            if row.projects_unlimited
+            else number(row.projects_gpus or Decimal(0)),
         },
     }
 

@@ -1,4 +1,6 @@
-"""filterBy and sortBy: `field operator value`, as Run:ai's API has them, on the fields that a list declares."""
+"""filterBy and sortBy: `field operator value`, as Run:ai's API has them, on the fields that a list
+declares.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +36,9 @@ _TEXT = ("==", "!=", "=@", "!@", "=^", "=$")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a list: the column behind it, the operators it knows, and how its value is read (ValueError for one that cannot be)."""
+    """A field of a list: the column behind it, the operators it knows, and how its value is read
+    (ValueError for one that cannot be).
+    """
 
     column: str
     operators: Sequence[str]
@@ -71,11 +75,17 @@ def uuid(column: str) -> Field:
     return Field(column, _EQUAL, UUID, "an id (a UUID)")
 
 
-def matching(rows: Rows, asked: Asked, fields: Mapping[str, Field], searched: Sequence[str] = ("name",)) -> Rows:
-    """The rows that filterBy and search ask for; search looks into these columns. Raises Invalid."""
+def matching(
+    rows: Rows, asked: Asked, fields: Mapping[str, Field], searched: Sequence[str] = ("name",)
+) -> Rows:
+    """The rows that filterBy and search ask for; search looks into these columns. Raises
+    Invalid.
+    """
     rows = narrowed(rows, asked, fields)
     if text := asked.text("search"):
-        rows = rows.filter(reduce(or_, (models.Q((f"{column}__icontains", text)) for column in searched)))
+        rows = rows.filter(
+            reduce(or_, (models.Q((f"{column}__icontains", text)) for column in searched))
+        )
     return rows
 
 
@@ -89,7 +99,8 @@ def paged(
     shown: Callable[[Any], Mapping[str, Any]],
     most: int = 50,
 ) -> dict[str, Any]:
-    """The body of a list: one page of the rows in the order that is asked for, each as `shown` has it. Raises Invalid.
+    """The body of a list: one page of the rows in the order that is asked for, each as `shown` has
+    it. Raises Invalid.
 
     `most` is how many where no limit is given.
     """
@@ -98,7 +109,9 @@ def paged(
 
 
 def narrowed(rows: Rows, asked: Asked, fields: Mapping[str, Field]) -> Rows:
-    """The rows that fulfil every condition of filterBy. Raises Invalid with all that cannot be understood."""
+    """The rows that fulfil every condition of filterBy. Raises Invalid with all that cannot be
+    understood.
+    """
     problems = []
     for condition in asked.filters:
         try:
@@ -111,7 +124,9 @@ def narrowed(rows: Rows, asked: Asked, fields: Mapping[str, Field]) -> Rows:
 
 
 def ordered(rows: Rows, asked: Asked, fields: Mapping[str, Field], default: Sequence[str]) -> Rows:
-    """The rows by sortBy and sortOrder (asc unless it says desc), and by `default` where sortBy is not given."""
+    """The rows by sortBy and sortOrder (asc unless it says desc), and by `default` where sortBy is
+    not given.
+    """
     descending = asked.choice("sortOrder", ("asc", "desc")) == "desc"
     if not asked.text("sortBy"):
         return rows.order_by(*default)
@@ -123,17 +138,24 @@ def ordered(rows: Rows, asked: Asked, fields: Mapping[str, Field], default: Sequ
 def _narrow(rows: Rows, condition: str, fields: Mapping[str, Field]) -> Rows:
     match = _CONDITION.fullmatch(condition)
     if match is None:
-        raise ValueError(f"The filter {condition[:80]!r} is not a field, an operator ({' '.join(_LOOKUPS)}) and a value.")
+        raise ValueError(
+            f"The filter {condition[:80]!r} is not a field, an operator ({' '.join(_LOOKUPS)}) "
+            "and a value."
+        )
     name, operator, value = match[1], match[2], match[3].strip()
     field = fields.get(name)
     if field is None:
-        raise ValueError(f"There is no field {name[:40]} to filter by; there are {', '.join(fields)}.")
+        raise ValueError(
+            f"There is no field {name[:40]} to filter by; there are {', '.join(fields)}."
+        )
     if operator not in field.operators:
         raise ValueError(f"The field {name} can be filtered with {' '.join(field.operators)} only.")
     try:
         wanted = field.read(value)
     except (ValueError, OverflowError):
-        raise ValueError(f"The filter for {name} expects {field.expects}; it cannot be {value[:80]!r}.") from None
+        raise ValueError(
+            f"The filter for {name} expects {field.expects}; it cannot be {value[:80]!r}."
+        ) from None
     matching = models.Q((f"{field.column}__{_LOOKUPS[operator]}", wanted))
     return rows.exclude(matching) if operator.startswith("!") else rows.filter(matching)
 
@@ -143,7 +165,8 @@ def _number(value: str) -> Decimal:
         found = Decimal(value)
     except InvalidOperation:
         raise ValueError(value) from None
-    # Compared and not counted with: the absolute value of a number beyond all bounds cannot be told.
+    # Compared and not counted with: the absolute value of a number beyond all bounds cannot be
+    # told.
     if not found.is_finite() or not -(10**9) <= found <= 10**9:
         raise ValueError(value)
     return round(found, 6)

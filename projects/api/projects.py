@@ -1,4 +1,6 @@
-"""`GET /api/v1/org-unit/projects`: where workloads can be submitted. Making and changing them is done a floor above."""
+"""`GET /api/v1/org-unit/projects`: where workloads can be submitted. Making and changing them is
+done a floor above.
+"""
 
 from typing import Any
 
@@ -27,35 +29,54 @@ class ProjectsView(ApiView):
         operation_id="list_projects",
         description="The projects that you may see.",
         parameters=schemas.list_parameters(FIELDS),
-        responses={200: schemas.answer(schemas.items("projects", schemas.PROJECT))} | schemas.errors(400, 401),
+        responses={200: schemas.answer(schemas.items("projects", schemas.PROJECT))}
+        | schemas.errors(400, 401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
         asked = Asked(request)
-        projects = Project.objects.visible_to(self.user).select_related("department").prefetch_related("node_pools")
+        projects = (
+            Project.objects.visible_to(self.user)
+            .select_related("department")
+            .prefetch_related("node_pools")
+        )
         projects = filtering.matching(projects, asked, FIELDS, SEARCHED)
-        return Response(filtering.paged(projects, asked, FIELDS, ("name",), name="projects", shown=shown))
+        return Response(
+            filtering.paged(projects, asked, FIELDS, ("name",), name="projects", shown=shown)
+        )
 
 
 class ProjectsCountView(ApiView):
     @extend_schema(
         operation_id="count_projects",
-        description="How many projects you may see, of what the list's filterBy and search ask for.",
+        description=(
+            "How many projects you may see, of what the list's filterBy and search ask for."
+        ),
         parameters=schemas.filters(FIELDS),
         responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
         projects = Project.objects.visible_to(self.user)
-        return Response({"count": filtering.matching(projects, Asked(request), FIELDS, SEARCHED).count()})
+        return Response(
+            {"count": filtering.matching(projects, Asked(request), FIELDS, SEARCHED).count()}
+        )
 
 
 def shown(project: Project) -> dict[str, Any]:
     """A project as the API has it; its id is text."""
     pools = [pool.name for pool in project.node_pools.all()]
-    status: dict[str, Any] = {"phase": "Ready" if project.synced_at and not project.sync_error else "NotReady"}
-    status |= {"message": project.sync_error, "quotaStatus": {"allocated": quotas.allocated(project.allocated)}}
-    limits = {"trainingJobTimeLimitSeconds": project.time_limit, "trainingJobMaxIdleDurationSeconds": project.idle_limit}
+    status: dict[str, Any] = {
+        "phase": "Ready" if project.synced_at and not project.sync_error else "NotReady"
+    }
+    status |= {
+        "message": project.sync_error,
+        "quotaStatus": {"allocated": quotas.allocated(project.allocated)},
+    }
+    limits = {
+        "trainingJobTimeLimitSeconds": project.time_limit,
+        "trainingJobMaxIdleDurationSeconds": project.idle_limit,
+    }
     return {
         "id": str(project.pk),
         "name": project.name,
@@ -72,7 +93,9 @@ def shown(project: Project) -> dict[str, Any]:
         "description": project.description,
         "nodePools": pools,
         "defaultNodePools": pools,
-        "defaultPreemptibility": "preemptible" if project.default_preemptible else "non-preemptible",
+        "defaultPreemptibility": "preemptible"
+        if project.default_preemptible
+        else "non-preemptible",
         "schedulingRules": quotas.rules(project),
         "effective": {"schedulingRules": limits},
         "version": project.version,

@@ -1,4 +1,6 @@
-"""Quotas and limits in bodies of the REST API: as Run:ai's clients send and read them, from and to what a form has."""
+"""Quotas and limits in bodies of the REST API: as Run:ai's clients send and read them, from and to
+what a form has.
+"""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -26,12 +28,18 @@ PLACES = {
     "idle_limit": "schedulingRules.trainingJobMaxIdleDurationSeconds",
 }
 """Where a body has what a form has."""
-RULES = {"trainingJobTimeLimitSeconds": "time_limit", "trainingJobMaxIdleDurationSeconds": "idle_limit"}
+RULES = {
+    "trainingJobTimeLimitSeconds": "time_limit",
+    "trainingJobMaxIdleDurationSeconds": "idle_limit",
+}
 _UNITS = ("MB", "GB", "Mib", "Gib")
 _POOL = {"id": "default", "name": "default"}
 
 _ASKED = obj(
-    deserved=said({"type": ["number", "null"]}, "null and -1 are without limit; of a department, the sum of its projects."),
+    deserved=said(
+        {"type": ["number", "null"]},
+        "null and -1 are without limit; of a department, the sum of its projects.",
+    ),
     limit=said({"type": ["number", "null"]}, "null and -1 are without limit."),
     overQuotaWeight=said(NUMBER, "That of gpu holds for all."),
 )
@@ -47,15 +55,23 @@ RESOURCES = said(
     "One entry: a quota is of all nodes.",
 )
 SCHEDULING_RULES = obj(
-    trainingJobTimeLimitSeconds=said({"type": ["integer", "null"]}, "In Running, over all runs of a workload."),
-    trainingJobMaxIdleDurationSeconds=said({"type": ["integer", "null"]}, "Without use of its GPUs."),
+    trainingJobTimeLimitSeconds=said(
+        {"type": ["integer", "null"]}, "In Running, over all runs of a workload."
+    ),
+    trainingJobMaxIdleDurationSeconds=said(
+        {"type": ["integer", "null"]}, "Without use of its GPUs."
+    ),
 )
-VERSION = said(WHOLE, "As it was read: where it was changed since, 409 says so. Without it nobody is asked.")
+VERSION = said(
+    WHOLE, "As it was read: where it was changed since, 409 says so. Without it nobody is asked."
+)
 DEPARTMENT_ASKED = obj(
     ["name"],
     name=TEXT,
     description=TEXT,
-    clusterId=said(schemas.ID, "Looked at only: a department is of all clusters, and its quota holds on each."),
+    clusterId=said(
+        schemas.ID, "Looked at only: a department is of all clusters, and its quota holds on each."
+    ),
     resources=RESOURCES,
     schedulingRules=SCHEDULING_RULES,
     version=VERSION,
@@ -81,22 +97,54 @@ DEPARTMENT = obj(
 CHANGED_RESOURCES = obj(resources=RESOURCES, version=VERSION)
 
 Fixed = tuple[tuple[Any, ...], str]
-"""The values that say what is so anyway, and why there are no others. Clients send such fields with what they take for the default."""
-NO_NODE_TYPES: Fixed = (({}, {"training": [], "workspace": []}), "Muster knows no node types. Say with nodePools where workloads may run.")
+"""The values that say what is so anyway, and why there are no others. Clients send such fields with
+what they take for the default.
+"""
+NO_NODE_TYPES: Fixed = (
+    ({}, {"training": [], "workspace": []}),
+    "Muster knows no node types. Say with nodePools where workloads may run.",
+)
 
 OF_BOTH = frozenset({"name", "description", "resources", "schedulingRules", "version"})
-READ_ONLY = frozenset({"id", "createdAt", "updatedAt", "status", "projectsCount", "effective", "meta", "totalResources"})
+READ_ONLY = frozenset(
+    {
+        "id",
+        "createdAt",
+        "updatedAt",
+        "status",
+        "projectsCount",
+        "effective",
+        "meta",
+        "totalResources",
+    }
+)
 """What an answer has and a body may repeat."""
 
 
-def mapping(data: Any, known: Iterable[str], fixed: Mapping[str, Fixed] | None = None) -> Mapping[str, Any]:
-    """The body. Raises Invalid for one that is no object, for names that it does not know, and for what can only be as it is."""
+def mapping(
+    data: Any, known: Iterable[str], fixed: Mapping[str, Fixed] | None = None
+) -> Mapping[str, Any]:
+    """The body. Raises Invalid for one that is no object, for names that it does not know, and for
+    what can only be as it is.
+    """
     if not isinstance(data, dict):
         raise Invalid([("body", "The body must be a JSON object.")])
     known, fixed = set(known), fixed or {}
-    if strange := sorted(name for name in data.keys() - known - READ_ONLY - fixed.keys() if data[name] is not None):
-        raise Invalid([(name, f"There is no field {name[:40]}; there are {', '.join(sorted(known))}.") for name in strange[:20]])
-    other = [name for name in sorted(fixed) if data.get(name) is not None and not any(_same(data[name], value) for value in fixed[name][0])]
+    if strange := sorted(
+        name for name in data.keys() - known - READ_ONLY - fixed.keys() if data[name] is not None
+    ):
+        raise Invalid(
+            [
+                (name, f"There is no field {name[:40]}; there are {', '.join(sorted(known))}.")
+                for name in strange[:20]
+            ]
+        )
+    other = [
+        name
+        for name in sorted(fixed)
+        if data.get(name) is not None
+        and not any(_same(data[name], value) for value in fixed[name][0])
+    ]
     if other:
         raise Invalid([(name, f"{name} cannot be that: {fixed[name][1]}") for name in other])
     return data
@@ -108,7 +156,9 @@ def _same(given: Any, value: Any) -> bool:
 
 
 def resources_only(data: Any) -> Mapping[str, Any]:
-    """A body that says another quota alone; clients send the bare list, or its one entry, too. Raises Invalid."""
+    """A body that says another quota alone; clients send the bare list, or its one entry, too.
+    Raises Invalid.
+    """
     if isinstance(data, list):
         return {"resources": data}
     if isinstance(data, dict) and data.keys() & {"gpu", "cpu", "memory"}:
@@ -132,14 +182,22 @@ def text(body: Mapping[str, Any], name: str) -> str:
 
 
 def typed(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What a body says, and nothing else, as it would be typed into a `SharesForm`. Raises Invalid."""
-    found: dict[str, Any] = {name: text(body, name) for name in ("name", "description") if body.get(name) is not None}
+    """What a body says, and nothing else, as it would be typed into a `SharesForm`. Raises
+    Invalid.
+    """
+    found: dict[str, Any] = {
+        name: text(body, name) for name in ("name", "description") if body.get(name) is not None
+    }
     return found | _resources(body.get("resources")) | _rules(body.get("schedulingRules"))
 
 
 def without_quota(values: Mapping[str, Any]) -> dict[str, Any]:
     """What a form shows, without a quota and limits of resources."""
-    return {name: value for name, value in values.items() if name not in PLACES or not PLACES[name].startswith("resources.")}
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in PLACES or not PLACES[name].startswith("resources.")
+    }
 
 
 def _resources(given: Any) -> dict[str, str]:
@@ -149,8 +207,17 @@ def _resources(given: Any) -> dict[str, str]:
         raise Invalid([("resources", "resources must have one entry: a quota is of all nodes.")])
     entry = given[0]
     pool = entry.get("nodePool")
-    if pool is not None and (not isinstance(pool, dict) or pool.get("name", "default") != "default"):
-        raise Invalid([("resources.0.nodePool", "The quota is of all nodes: the node pool can only be default.")])
+    if pool is not None and (
+        not isinstance(pool, dict) or pool.get("name", "default") != "default"
+    ):
+        raise Invalid(
+            [
+                (
+                    "resources.0.nodePool",
+                    "The quota is of all nodes: the node pool can only be default.",
+                )
+            ]
+        )
     _know(entry, _ENTRY, "resources.0")
     found: dict[str, str] = {}
     for resource in ("gpu", "cpu", "memory"):
@@ -159,15 +226,23 @@ def _resources(given: Any) -> dict[str, str]:
             continue
         if not isinstance(share, dict):
             raise Invalid([(f"resources.0.{resource}", f"{resource} must be an object.")])
-        _know(share, {*_SHARE, "units"} if resource == "memory" else _SHARE, f"resources.0.{resource}")
+        _know(
+            share, {*_SHARE, "units"} if resource == "memory" else _SHARE, f"resources.0.{resource}"
+        )
         unit = (share.get("units") or "MB") if resource == "memory" else ""
         if resource == "memory" and unit not in _UNITS:
-            raise Invalid([("resources.0.memory.units", f"units must be one of {', '.join(_UNITS)}.")])
+            raise Invalid(
+                [("resources.0.memory.units", f"units must be one of {', '.join(_UNITS)}.")]
+            )
         for name, field in (("deserved", "quota"), ("limit", "limit")):
             if name in share:
-                found[f"{resource}_{field}"] = _amount(share[name], resource, unit, f"resources.0.{resource}.{name}")
+                found[f"{resource}_{field}"] = _amount(
+                    share[name], resource, unit, f"resources.0.{resource}.{name}"
+                )
         if resource == "gpu" and "overQuotaWeight" in share:
-            found["over_quota_weight"] = _amount(share["overQuotaWeight"], "gpu", "", "resources.0.gpu.overQuotaWeight")
+            found["over_quota_weight"] = _amount(
+                share["overQuotaWeight"], "gpu", "", "resources.0.gpu.overQuotaWeight"
+            )
     return found
 
 
@@ -180,7 +255,12 @@ def _know(given: Mapping[str, Any], known: Iterable[str], at: str) -> None:
     """Raises Invalid for names that nobody reads."""
     if strange := sorted(name for name in given.keys() - set(known) if given[name] is not None):
         told = f"{', '.join(sorted(known))}."
-        raise Invalid([(f"{at}.{name[:40]}", f"There is no field {name[:40]} in {at}; there are {told}") for name in strange[:20]])
+        raise Invalid(
+            [
+                (f"{at}.{name[:40]}", f"There is no field {name[:40]} in {at}; there are {told}")
+                for name in strange[:20]
+            ]
+        )
 
 
 def _amount(given: Any, resource: str, unit: str, path: str) -> str:
@@ -202,8 +282,12 @@ def _rules(given: Any) -> dict[str, str]:
     for name, seconds in rules.items():
         if name not in RULES:
             continue
-        if seconds is not None and (not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds < 10**9):
-            raise Invalid([(f"schedulingRules.{name}", f"{name} must be a whole number of seconds.")])
+        if seconds is not None and (
+            not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds < 10**9
+        ):
+            raise Invalid(
+                [(f"schedulingRules.{name}", f"{name} must be a whole number of seconds.")]
+            )
         found[RULES[name]] = "" if seconds is None else f"{seconds}s"
     return found
 
@@ -211,7 +295,12 @@ def _rules(given: Any) -> dict[str, str]:
 def valid(form: forms.Form, places: Mapping[str, str]) -> None:
     """Raises Invalid with everything that is wrong with a form, each at its place in the body."""
     if not form.is_valid():
-        raise Invalid([(places.get(name, name), " ".join(map(str, errors))) for name, errors in form.errors.items()])
+        raise Invalid(
+            [
+                (places.get(name, name), " ".join(map(str, errors)))
+                for name, errors in form.errors.items()
+            ]
+        )
 
 
 def shares(shares: Shares) -> list[dict[str, Any]]:
@@ -233,9 +322,15 @@ def total(found: Shares) -> dict[str, int | float | None]:
 
 
 def allocated(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What workloads hold, as the cluster's queue tells it; in the units of quotas. {} where it has not told yet."""
+    """What workloads hold, as the cluster's queue tells it; in the units of quotas. {} where it has
+    not told yet.
+    """
     units = {"gpu": ONE, "cpu": Decimal(1000), "memory": ONE / MEGABYTE}
-    return {name: number(Decimal(str(told[name])) * unit) for name, unit in units.items() if name in told}
+    return {
+        name: number(Decimal(str(told[name])) * unit)
+        for name, unit in units.items()
+        if name in told
+    }
 
 
 def rules(row: Project | Department) -> dict[str, int | None]:
@@ -247,4 +342,8 @@ def _share(share: Share, unit: Decimal = ONE) -> dict[str, Any]:
     def told(amount: Decimal | None, unlimited: int | None) -> int | float | None:
         return number(None if amount is None else amount * unit, unlimited)
 
-    return {"deserved": told(share.quota, None), "limit": told(share.limit, -1), "overQuotaWeight": number(share.weight)}
+    return {
+        "deserved": told(share.quota, None),
+        "limit": told(share.limit, -1),
+        "overQuotaWeight": number(share.weight),
+    }

@@ -23,7 +23,10 @@ TAGS = ["access"]
 class RolesView(ApiView):
     @extend_schema(
         operation_id="list_roles",
-        description="The roles of the table; and the custom ones, for who may see access rules or roles. The answer is an array.",
+        description=(
+            "The roles of the table; and the custom ones, for who may see access rules or roles. "
+            "The answer is an array."
+        ),
         parameters=schemas.paging(),
         responses={200: schemas.answer(schemas.array(bodies.ROLE))} | schemas.errors(400, 401),
         tags=TAGS,
@@ -31,7 +34,11 @@ class RolesView(ApiView):
     def get(self, request: Request) -> Response:
         asked = Asked(request)
         custom, following = asked.page(_custom(self.user).order_by("name"), MOST)
-        first = [] if asked.text("offset").strip("0") else [bodies.role(role) for role in ROLES.values()]
+        first = (
+            []
+            if asked.text("offset").strip("0")
+            else [bodies.role(role) for role in ROLES.values()]
+        )
         return array([*first, *(_told(role) for role in custom)], following)
 
     @extend_schema(
@@ -43,7 +50,10 @@ class RolesView(ApiView):
     )
     def post(self, request: Request) -> Response:
         access.require(self.user, Verb.CREATE, Entity.ROLES)
-        return Response(_told(custom_roles.create(**_role(Body(request.data), request.data), by=self.user)), status=201)
+        return Response(
+            _told(custom_roles.create(**_role(Body(request.data), request.data), by=self.user)),
+            status=201,
+        )
 
 
 class RoleView(ApiView):
@@ -55,11 +65,18 @@ class RoleView(ApiView):
     )
     def get(self, request: Request, key: str) -> Response:
         found = ROLES.get(bodies.role_key(key))
-        return Response(bodies.role(found) if found else _told(get_object_or_404(_custom(self.user), pk=_number(key))))
+        return Response(
+            bodies.role(found)
+            if found
+            else _told(get_object_or_404(_custom(self.user), pk=_number(key)))
+        )
 
     @extend_schema(
         operation_id="change_role",
-        description="Replace a custom role, for everybody who has it. With `version` it is refused where somebody else was first.",
+        description=(
+            "Replace a custom role, for everybody who has it. With `version` it is refused where "
+            "somebody else was first."
+        ),
         request=schemas.content(bodies.ROLE_REQUEST),
         responses={200: schemas.answer(bodies.ROLE)} | schemas.errors(400, 401, 403, 404, 409),
         tags=TAGS,
@@ -68,7 +85,13 @@ class RoleView(ApiView):
         access.require(self.user, Verb.EDIT, Entity.ROLES)
         body = Body(request.data)
         version = body.whole("version", 1, 2**31 - 1)
-        return Response(_told(custom_roles.edit(_number(key), **_role(body, request.data), by=self.user, version=version)))
+        return Response(
+            _told(
+                custom_roles.edit(
+                    _number(key), **_role(body, request.data), by=self.user, version=version
+                )
+            )
+        )
 
     @extend_schema(
         operation_id="delete_role",
@@ -84,7 +107,9 @@ class RoleView(ApiView):
 
 
 def _custom(user: User) -> Any:
-    sees = user.rights.may(view(Entity.ROLES), TENANT) or user.rights.anywhere(Permission(Entity.ACCESS_RULES, Verb.VIEW))
+    sees = user.rights.may(view(Entity.ROLES), TENANT) or user.rights.anywhere(
+        Permission(Entity.ACCESS_RULES, Verb.VIEW)
+    )
     found = CustomRole.objects.select_related("created_by")
     return found if sees else found.none()
 
@@ -105,5 +130,7 @@ def _number(key: str) -> int:
     """The row's id of a custom role. Raises Http404 for a role of the table, and for none."""
     name, _, number = bodies.role_key(key).partition(":")
     if name != "custom":
-        raise Http404("There is no such role that can be changed: those of the table are as they are.")
+        raise Http404(
+            "There is no such role that can be changed: those of the table are as they are."
+        )
     return int(number)

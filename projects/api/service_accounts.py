@@ -29,19 +29,31 @@ class AccountsView(ApiView):
         operation_id="list_service_accounts",
         description="The service accounts of the scopes in which you may see them.",
         parameters=schemas.list_parameters(FIELDS),
-        responses={200: schemas.answer(schemas.items("serviceAccounts", bodies.ACCOUNT))} | schemas.errors(400, 401, 403),
+        responses={200: schemas.answer(schemas.items("serviceAccounts", bodies.ACCOUNT))}
+        | schemas.errors(400, 401, 403),
         tags=TAGS,
     )
     def get(self, request: Request) -> Response:
         access.anywhere(self.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS)
         asked = Asked(request)
         accounts = filtering.matching(_accounts(self.user), asked, FIELDS)
-        return Response(filtering.paged(accounts, asked, FIELDS, ("name", "pk"), name="serviceAccounts", shown=bodies.account))
+        return Response(
+            filtering.paged(
+                accounts,
+                asked,
+                FIELDS,
+                ("name", "pk"),
+                name="serviceAccounts",
+                shown=bodies.account,
+            )
+        )
 
     @extend_schema(
         operation_id="create_service_account",
-        description="A service account, and its first access rule where roleId is given; its secret is told here only. Without "
-        "scopeType it is the tenant's, for who may make it there.",
+        description=(
+            "A service account, and its first access rule where roleId is given; its secret is "
+            "told here only. Without scopeType it is the tenant's, for who may make it there."
+        ),
         request=schemas.content(bodies.ACCOUNT_REQUEST),
         responses={201: schemas.answer(bodies.ACCOUNT)} | schemas.errors(400, 401, 403, 404, 409),
         tags=TAGS,
@@ -52,13 +64,17 @@ class AccountsView(ApiView):
         everywhere = access.may(self.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, TENANT)
         scope = TENANT if everywhere and not body.has("scopeType") else body.scope()
         role = body.role() if body.has("roleId") else ""
-        made, secret = actions.create_service_account(scope, body.text("name"), by=self.user, role=role, expires_at=body.life())
+        made, secret = actions.create_service_account(
+            scope, body.text("name"), by=self.user, role=role, expires_at=body.life()
+        )
         return once(bodies.account(made) | {"clientSecret": secret})
 
 
 @extend_schema_view(
     get=extend_schema(
-        operation_id="list_apps", responses={200: schemas.answer(schemas.array(bodies.ACCOUNT))} | schemas.errors(400, 401, 403)
+        operation_id="list_apps",
+        responses={200: schemas.answer(schemas.array(bodies.ACCOUNT))}
+        | schemas.errors(400, 401, 403),
     ),
     post=extend_schema(operation_id="create_app"),
 )
@@ -95,7 +111,9 @@ class AccountView(ApiView):
 class AccountSecretView(ApiView):
     @extend_schema(
         operation_id="rotate_service_account",
-        description="A new secret, told here only. The present one, and the tokens got with it, end now.",
+        description=(
+            "A new secret, told here only. The present one, and the tokens got with it, end now."
+        ),
         request=None,
         responses={200: schemas.answer(bodies.ACCOUNT)} | schemas.errors(401, 403, 404),
         tags=TAGS,
@@ -106,7 +124,9 @@ class AccountSecretView(ApiView):
         return once(bodies.account(found) | {"clientSecret": secret}, 200)
 
 
-@extend_schema_view(get=extend_schema(operation_id="get_app"), delete=extend_schema(operation_id="delete_app"))
+@extend_schema_view(
+    get=extend_schema(operation_id="get_app"), delete=extend_schema(operation_id="delete_app")
+)
 class AppView(AccountView):
     """The same under the older name."""
 

@@ -1,4 +1,6 @@
-"""`/api/v1/org-unit/{projects,departments}/telemetry`: what they have and hold now, in sum or by one of their fields."""
+"""`/api/v1/org-unit/{projects,departments}/telemetry`: what they have and hold now, in sum or by
+one of their fields.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,14 +55,20 @@ _TOLD = obj(
     ),
 )
 _PARAMETERS = [
-    schemas.parameter("telemetryType", words(*_TYPES), "What is asked for. Allocations are as the cluster's queues tell them."),
+    schemas.parameter(
+        "telemetryType",
+        words(*_TYPES),
+        "What is asked for. Allocations are as the cluster's queues tell them.",
+    ),
     schemas.parameter("clusterId", schemas.ID, "Of the projects on this cluster."),
     schemas.parameter("departmentId", TEXT, "Of this department."),
 ]
 
 
 def _grouping(names: Iterable[str]) -> Any:
-    return schemas.parameter("groupBy", words(*names), "A value for each of these; one for all where it is not given.")
+    return schemas.parameter(
+        "groupBy", words(*names), "A value for each of these; one for all where it is not given."
+    )
 
 
 class ProjectsTelemetryView(ApiView):
@@ -78,13 +86,18 @@ class ProjectsTelemetryView(ApiView):
         found: dict[Group, list[int | float | None]] = defaultdict(list)
         for row in rows:
             found[_GROUPS[group](row) if group else ("", "")].append(_TYPES[kind](row))
-        return Response(_told(kind, group, {each: _sum(amounts) for each, amounts in found.items()}))
+        return Response(
+            _told(kind, group, {each: _sum(amounts) for each, amounts in found.items()})
+        )
 
 
 class DepartmentsTelemetryView(ApiView):
     @extend_schema(
         operation_id="get_departments_telemetry",
-        description="What the departments that you may see have, or hold, now. One without a quota has its projects' sum.",
+        description=(
+            "What the departments that you may see have, or hold, now. One without a quota has its "
+            "projects' sum."
+        ),
         parameters=[*_PARAMETERS, _grouping(("DepartmentId",))],
         responses={200: schemas.answer(_TOLD)} | schemas.errors(400, 401),
         tags=["organisation"],
@@ -98,7 +111,10 @@ class DepartmentsTelemetryView(ApiView):
         projects: dict[int, list[Project]] = defaultdict(list)
         for project in _projects(Project.objects.there().filter(department__in=departments), asked):
             projects[project.department_id].append(project)
-        found = {(str(row.pk), row.name): _of_department(kind, row, projects[row.pk]) for row in departments.order_by("name")}
+        found = {
+            (str(row.pk), row.name): _of_department(kind, row, projects[row.pk])
+            for row in departments.order_by("name")
+        }
         return Response(_told(kind, group, found if group else {("", ""): _sum(found.values())}))
 
 
@@ -115,7 +131,9 @@ def _projects(rows: Any, asked: Asked) -> Any:
         try:
             rows = rows.filter(cluster=UUID(key))
         except ValueError:
-            raise Invalid([("clusterId", "clusterId must be the id (a UUID) of a cluster.")]) from None
+            raise Invalid(
+                [("clusterId", "clusterId must be the id (a UUID) of a cluster.")]
+            ) from None
     if key := asked.text("departmentId"):
         rows = rows.filter(department=_whole("departmentId", key))
     for name in ("nodepoolId", "nodepoolName"):

@@ -15,20 +15,27 @@ from projects.api import schemas
 from projects.api.base import ApiView, once
 from projects.models import PersonalKey, ServiceAccount, User
 
-WRONG = "The credentials are not right. Check them, and that the service account or user still exists."
+WRONG = (
+    "The credentials are not right. Check them, and that the service account or user still exists."
+)
 _PROGRAM = ("app_token", "client_credentials")
 _LATER = ("refresh_token", "exchange_token", "external_token_exchange", "authorization_code")
 
 
 class TokenView(ApiView):
-    """Wrong credentials are 403 and not 401: clients take a 401 for something that passes, and try the same secret again and again."""
+    """Wrong credentials are 403 and not 401: clients take a 401 for something that passes, and try
+    the same secret again and again.
+    """
 
     authentication_classes = ()
     permission_classes = ()
 
     @extend_schema(
         operation_id="create_token",
-        description="Credentials for an access token. The names of the keys are matched without regard to case.",
+        description=(
+            "Credentials for an access token. The names of the keys are matched without regard to "
+            "case."
+        ),
         request=schemas.content(schemas.TOKEN_REQUEST),
         responses={200: schemas.answer(schemas.TOKEN)} | schemas.errors(400, 403, 429),
         auth=[],
@@ -39,14 +46,24 @@ class TokenView(ApiView):
         grant = given.get("granttype", "")
         if grant in _LATER:
             raise UserError(
-                f"The grantType {grant} is not supported by this version; {', '.join(_PROGRAM)} and password are.", field="grantType"
+                (
+                    f"The grantType {grant} is not supported by this version; "
+                    f"{', '.join(_PROGRAM)} and password are."
+                ),
+                field="grantType",
             )
         if grant not in (*_PROGRAM, "password"):
-            raise UserError(f"grantType must be one of {', '.join(_PROGRAM)} and password.", field="grantType")
+            raise UserError(
+                f"grantType must be one of {', '.join(_PROGRAM)} and password.", field="grantType"
+            )
         try:
-            user, key = _program(request, given) if grant in _PROGRAM else (_person(request, given), None)
+            user, key = (
+                _program(request, given) if grant in _PROGRAM else (_person(request, given), None)
+            )
         except NotAllowed as refusal:
-            claimed = given.get("username" if grant == "password" else "clientid") or given.get("appid", "")
+            claimed = given.get("username" if grant == "password" else "clientid") or given.get(
+                "appid", ""
+            )
             audit.sign_in_failed(claimed, f"For a token: {refusal.text}")
             raise
         user.personal_key = key
@@ -70,13 +87,19 @@ def _given(given: Mapping[str, str], shown: str, *names: str) -> str:
 
 
 def _program(request: Request, given: Mapping[str, str]) -> tuple[User, PersonalKey | None]:
-    """By client id and secret, which an older way calls app id and secret: of a service account, or of a person's access key."""
+    """By client id and secret, which an older way calls app id and secret: of a service account, or
+    of a person's access key.
+    """
     client_id = _given(given, "clientID", "clientid", "appid")
     secret = _given(given, "clientSecret", "clientsecret", "appsecret")
     address = throttle.address_of(request)
     throttle.attempt(client_id, address, free=throttle.FREE_FOR_PROGRAM)
     model = PersonalKey if client_id.startswith(PersonalKey.PREFIX) else ServiceAccount
-    found = model._default_manager.select_related("user").filter(client_id=client_id, user__is_active=True).first()
+    found = (
+        model._default_manager.select_related("user")
+        .filter(client_id=client_id, user__is_active=True)
+        .first()
+    )
     if found is None or not actions.is_secret_of(found, secret):
         raise NotAllowed(WRONG)
     throttle.succeeded(client_id, address)
@@ -85,14 +108,18 @@ def _program(request: Request, given: Mapping[str, str]) -> tuple[User, Personal
         assert found.expires_at is not None
         what = "access key" if isinstance(found, PersonalKey) else "service account"
         raise NotAllowed(
-            f"The {what} {found.name} expired on {found.expires_at:%-d %b %Y at %H:%M} UTC. Make a new one, and use its secret."
+            f"The {what} {found.name} expired on {found.expires_at:%-d %b %Y at %H:%M} UTC. Make "
+            "a new one, and use its secret."
         )
     model._default_manager.filter(pk=found.pk).update(last_used_at=timezone.now())
     return found.user, found if isinstance(found, PersonalKey) else None
 
 
 def _person(request: Request, given: Mapping[str, str]) -> User:
-    username, password = _given(given, "username", "username"), _given(given, "password", "password")
+    username, password = (
+        _given(given, "username", "username"),
+        _given(given, "password", "password"),
+    )
     address = throttle.address_of(request)
     throttle.attempt(username, address)
     user = authenticate(request._request, username=username, password=password)
@@ -100,9 +127,13 @@ def _person(request: Request, given: Mapping[str, str]) -> User:
         raise NotAllowed(WRONG)
     throttle.succeeded(username, address)
     if user.must_change_password:
-        raise NotAllowed("This password has to be changed before it can be used here. Sign in on the page, and choose a new one.")
+        raise NotAllowed(
+            "This password has to be changed before it can be used here. Sign in on the page, "
+            "and choose a new one."
+        )
     if second_factor.is_set(user) or second_factor.is_missing(user):
         raise NotAllowed(
-            "This password takes a second factor, which programs do not have. Make an access key on the account page for them."
+            "This password takes a second factor, which programs do not have. Make an access key "
+            "on the account page for them."
         )
     return user

@@ -30,7 +30,10 @@ TAGS = ["access"]
 REQUEST = schemas.obj(
     username=schemas.said(schemas.TEXT, "Their email address where it is not given."),
     email=schemas.said(schemas.TEXT, "One of the two has to be given."),
-    resetPassword=schemas.said(schemas.FLAG, "Can only be true: a temporary password has to be changed at the first sign-in."),
+    resetPassword=schemas.said(
+        schemas.FLAG,
+        "Can only be true: a temporary password has to be changed at the first sign-in.",
+    ),
     notify=schemas.said(schemas.FLAG, "Can only be false: Muster sends no mail."),
 )
 
@@ -38,7 +41,10 @@ REQUEST = schemas.obj(
 class UsersView(ApiView):
     @extend_schema(
         operation_id="list_users",
-        description="Everybody who can sign in, 500 where limit is not given. For administrators. The answer is an array.",
+        description=(
+            "Everybody who can sign in, 500 where limit is not given. For administrators. The "
+            "answer is an array."
+        ),
         parameters=schemas.list_parameters(FIELDS),
         responses={200: schemas.answer(schemas.array(bodies.USER))} | schemas.errors(400, 401, 403),
         tags=TAGS,
@@ -52,7 +58,10 @@ class UsersView(ApiView):
 
     @extend_schema(
         operation_id="create_user",
-        description="A new local user with a temporary password, which is told here only. What they may do is for access rules to say.",
+        description=(
+            "A new local user with a temporary password, which is told here only. What they may "
+            "do is for access rules to say."
+        ),
         request=schemas.content(REQUEST),
         responses={201: schemas.answer(bodies.USER)} | schemas.errors(400, 401, 403, 409),
         tags=TAGS,
@@ -64,20 +73,41 @@ class UsersView(ApiView):
         name = body.text("username", otherwise=email or None, most=150)
         if body.flag("resetPassword") is False:
             raise Invalid(
-                [("resetPassword", "resetPassword can only be true: a temporary password has to be changed at the first sign-in.")]
+                [
+                    (
+                        "resetPassword",
+                        (
+                            "resetPassword can only be true: a temporary password has to be "
+                            "changed at the first sign-in."
+                        ),
+                    )
+                ]
             )
         if body.flag("notify"):
             raise Invalid(
-                [("notify", "notify can only be false: Muster sends no mail. The answer has the password, to be told to the user.")]
+                [
+                    (
+                        "notify",
+                        (
+                            "notify can only be false: Muster sends no mail. The answer has the "
+                            "password, to be told to the user."
+                        ),
+                    )
+                ]
             )
-        for field, value, check in (("username", name, USER_NAME), ("email", email, validate_email)):
+        for field, value, check in (
+            ("username", name, USER_NAME),
+            ("email", email, validate_email),
+        ):
             try:
                 if value:
                     check(value)
             except ValidationError as error:
                 raise Invalid([(field, " ".join(error.messages))]) from None
         if User.objects.filter(username__iexact=name).exists():
-            raise Clash("There is a user of this name already. Choose another name.", field="username")
+            raise Clash(
+                "There is a user of this name already. Choose another name.", field="username"
+            )
         user = User(username=name, email=email)
         password = people.create_user(user, self.user)
         return once(bodies.user(user) | _told(password))
@@ -86,21 +116,32 @@ class UsersView(ApiView):
 class UsersCountView(ApiView):
     @extend_schema(
         operation_id="count_users",
-        description="How many users there are of what the list's filterBy and search ask for. For administrators.",
+        description=(
+            "How many users there are of what the list's filterBy and search ask for. For "
+            "administrators."
+        ),
         parameters=schemas.filters(FIELDS),
         responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401, 403),
         tags=TAGS,
     )
     def get(self, request: Request) -> Response:
         access.require(self.user, Verb.VIEW, Entity.USERS)
-        return Response({"count": filtering.matching(people.everybody(), Asked(request), FIELDS, SEARCHED).count()})
+        return Response(
+            {
+                "count": filtering.matching(
+                    people.everybody(), Asked(request), FIELDS, SEARCHED
+                ).count()
+            }
+        )
 
 
 class UserPasswordView(ApiView):
     @extend_schema(
         operation_id="reset_user_password",
-        description="A new temporary password, told here only. The user's sessions and access keys end, as the old password does. "
-        "For administrators.",
+        description=(
+            "A new temporary password, told here only. The user's sessions and access keys end, "
+            "as the old password does. For administrators."
+        ),
         request=None,
         responses={200: schemas.answer(bodies.USER)} | schemas.errors(400, 401, 403, 404),
         tags=TAGS,
@@ -115,7 +156,9 @@ class UserPasswordView(ApiView):
 class UserLogoutView(ApiView):
     @extend_schema(
         operation_id="logout_user",
-        description="End the user's sessions in browsers. Their access keys stay. For administrators.",
+        description=(
+            "End the user's sessions in browsers. Their access keys stay. For administrators."
+        ),
         request=None,
         responses={200: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404),
         tags=TAGS,
@@ -140,7 +183,10 @@ class UserView(ApiView):
 
     @extend_schema(
         operation_id="change_user",
-        description="Let a user in, or keep them out (isActive); nothing else of them is changed here. For administrators.",
+        description=(
+            "Let a user in, or keep them out (isActive); nothing else of them is changed here. "
+            "For administrators."
+        ),
         request=schemas.content(schemas.obj(["isActive"], isActive=schemas.FLAG)),
         responses={200: schemas.answer(bodies.USER)} | schemas.errors(400, 401, 403, 404),
         tags=TAGS,

@@ -21,7 +21,9 @@ class CustomRole(models.Model):
     description = models.CharField(max_length=250, blank=True)
     permissions = models.JSONField(default=list)
     version = models.PositiveIntegerField(default=1, editable=False)
-    created_by = models.ForeignKey(User, models.SET_NULL, null=True, editable=False, related_name="+")
+    created_by = models.ForeignKey(
+        User, models.SET_NULL, null=True, editable=False, related_name="+"
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -38,11 +40,26 @@ class AccessRules(GovernedQuerySet):
         return self.filter(models.Q(user=user) | models.Q(group__in=user.groups.values("pk")))
 
     def grants(self, user: User) -> list[Grant]:
-        """What those for a user permit, and where. One query, and no rows made of what it finds: each page asks."""
-        columns = ("role", "custom_role__name", "custom_role__permissions", "cluster", "department", "project")
+        """What those for a user permit, and where. One query, and no rows made of what it finds:
+        each page asks.
+        """
+        columns = (
+            "role",
+            "custom_role__name",
+            "custom_role__permissions",
+            "cluster",
+            "department",
+            "project",
+        )
         return [
-            Grant(_permitted(role, texts), Scope.of(cluster=cluster, department=department, project=project), _called(role, name))
-            for role, name, texts, cluster, department, project in self.of(user).order_by().values_list(*columns)
+            Grant(
+                _permitted(role, texts),
+                Scope.of(cluster=cluster, department=department, project=project),
+                _called(role, name),
+            )
+            for role, name, texts, cluster, department, project in self.of(user)
+            .order_by()
+            .values_list(*columns)
         ]
 
     def with_subject(self) -> Self:
@@ -51,19 +68,33 @@ class AccessRules(GovernedQuerySet):
 
 
 class AccessRule(Scoped):
-    """One subject (a user, a service account's user, or a group), one role, one scope. It is never changed: made, and taken away."""
+    """One subject (a user, a service account's user, or a group), one role, one scope. It is never
+    changed: made, and taken away.
+    """
 
     entity = Entity.ACCESS_RULES
 
-    user = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="access_rules")
-    group = models.ForeignKey(Group, models.CASCADE, null=True, blank=True, related_name="access_rules")
+    user = models.ForeignKey(
+        User, models.CASCADE, null=True, blank=True, related_name="access_rules"
+    )
+    group = models.ForeignKey(
+        Group, models.CASCADE, null=True, blank=True, related_name="access_rules"
+    )
     role = models.CharField(max_length=40, blank=True)
     """The key of a role of the table; "" for a custom one."""
-    custom_role = models.ForeignKey(CustomRole, models.PROTECT, null=True, blank=True, related_name="access_rules")
-    project = models.ForeignKey("projects.Project", models.CASCADE, null=True, blank=True, related_name="access_rules")
+    custom_role = models.ForeignKey(
+        CustomRole, models.PROTECT, null=True, blank=True, related_name="access_rules"
+    )
+    project = models.ForeignKey(
+        "projects.Project", models.CASCADE, null=True, blank=True, related_name="access_rules"
+    )
     key = models.CharField(max_length=160, unique=True, editable=False)
-    """Subject, role and scope in one text: the same rule is made once, although SQLite takes no null for another."""
-    created_by = models.ForeignKey(User, models.SET_NULL, null=True, editable=False, related_name="+")
+    """Subject, role and scope in one text: the same rule is made once, although SQLite takes no
+    null for another.
+    """
+    created_by = models.ForeignKey(
+        User, models.SET_NULL, null=True, editable=False, related_name="+"
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = AccessRules.as_manager()
@@ -72,17 +103,24 @@ class AccessRule(Scoped):
         ordering = ["created_at", "id"]
         indexes = [
             models.Index(fields=["created_at", "id"], name="access_rule_in_time_order"),
-            # Most are for no group: by an index with those in it SQLite takes each group to have thousands, and would read all rules.
-            models.Index(fields=["group"], condition=models.Q(group__isnull=False), name="access_rule_of_group"),
+            # Most are for no group: by an index with those in it SQLite takes each group to have
+            # thousands, and would read all rules.
+            models.Index(
+                fields=["group"],
+                condition=models.Q(group__isnull=False),
+                name="access_rule_of_group",
+            ),
         ]
         constraints = [
             one_scope(),
             models.CheckConstraint(
-                condition=models.Q(user__isnull=False, group__isnull=True) | models.Q(user__isnull=True, group__isnull=False),
+                condition=models.Q(user__isnull=False, group__isnull=True)
+                | models.Q(user__isnull=True, group__isnull=False),
                 name="access_rule_of_one_subject",
             ),
             models.CheckConstraint(
-                condition=models.Q(custom_role__isnull=True) & ~models.Q(role="") | models.Q(custom_role__isnull=False, role=""),
+                condition=models.Q(custom_role__isnull=True) & ~models.Q(role="")
+                | models.Q(custom_role__isnull=False, role=""),
                 name="access_rule_of_one_role",
             ),
         ]

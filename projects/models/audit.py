@@ -1,4 +1,5 @@
-"""What was done, by whom, from where. Rows are added, and go when they are old; nothing changes one.
+"""What was done, by whom, from where. Rows are added, and go when they are old; nothing changes
+one.
 
 The database itself refuses to (migration 0006).
 """
@@ -10,7 +11,9 @@ from projects.models.people import User
 
 
 class AuditEntry(models.Model):
-    """One thing that somebody did, or tried. `before` and `after` hold what changed, never a secret."""
+    """One thing that somebody did, or tried. `before` and `after` hold what changed, never a
+    secret.
+    """
 
     class Event(models.TextChoices):
         CREATE = "create", "Create"
@@ -35,7 +38,9 @@ class AuditEntry(models.Model):
     entity_name = models.CharField(max_length=253, blank=True)
     scope = models.CharField(max_length=64, blank=True)
     """Where it is, as `Scope` writes it."""
-    user = models.ForeignKey(User, models.DO_NOTHING, null=True, db_constraint=False, related_name="+")
+    user = models.ForeignKey(
+        User, models.DO_NOTHING, null=True, db_constraint=False, related_name="+"
+    )
     """Not a reference that holds: an entry stays as it is when the user goes."""
     subject = models.CharField(max_length=200, blank=True)
     """Who did it, by name: it stays when the user goes."""
@@ -63,7 +68,9 @@ class AuditEntry(models.Model):
 
 
 class KnownAddress(models.Model):
-    """An address from which somebody's token or session was seen: a first time is worth an entry."""
+    """An address from which somebody's token or session was seen: a first time is worth an
+    entry.
+    """
 
     user = models.ForeignKey(User, models.CASCADE, related_name="+")
     address = models.GenericIPAddressField()
@@ -71,7 +78,9 @@ class KnownAddress(models.Model):
     last_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["user", "address"], name="known_address_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["user", "address"], name="known_address_once")
+        ]
 
     def __str__(self) -> str:
         return f"{self.address} of {self.user_id}"

@@ -18,8 +18,9 @@ from projects.scopes import TENANT, Scoped, one_scope
 class User(AbstractUser):
     """A person, or the subject behind a service account.
 
-    `is_superuser` is the administrator that an installation starts with: a system administrator without a rule, whom no rule takes
-    away. `groups` are those that a single sign-on told; rules may be for them.
+    `is_superuser` is the administrator that an installation starts with: a system administrator
+    without a rule, whom no rule takes away. `groups` are those that a single sign-on told; rules
+    may be for them.
     """
 
     is_service = models.BooleanField(default=False)
@@ -30,14 +31,22 @@ class User(AbstractUser):
 
     class Meta(AbstractUser.Meta):
         # Each refusal names some of them.
-        indexes = [models.Index(fields=["username"], condition=models.Q(is_superuser=True), name="administrator_in_name_order")]
+        indexes = [
+            models.Index(
+                fields=["username"],
+                condition=models.Q(is_superuser=True),
+                name="administrator_in_name_order",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.username
 
     @cached_property
     def rights(self) -> Rights:
-        """What they may do where, read at the first question. A row that was loaded anew reads them anew."""
+        """What they may do where, read at the first question. A row that was loaded anew reads them
+        anew.
+        """
         return Rights(self._grants(), _places)
 
     def _grants(self) -> list[Grant]:
@@ -53,13 +62,20 @@ class User(AbstractUser):
 
 
 def _places(where: Where) -> list[Place]:
-    below = models.Q(cluster__in=where.clusters) | models.Q(department__in=where.departments) | models.Q(pk__in=where.projects)
+    below = (
+        models.Q(cluster__in=where.clusters)
+        | models.Q(department__in=where.departments)
+        | models.Q(pk__in=where.projects)
+    )
     projects = apps.get_model("projects", "Project").objects.there().filter(below)
-    return [Place(*row) for row in projects.order_by().values_list("pk", "department_id", "cluster_id")]
+    return [
+        Place(*row) for row in projects.order_by().values_list("pk", "department_id", "cluster_id")
+    ]
 
 
 class ServiceAccount(Scoped):
-    """A program's way in: client id and secret for `POST /api/v1/token`. Its user has the access rules. It belongs to a scope.
+    """A program's way in: client id and secret for `POST /api/v1/token`. Its user has the access
+    rules. It belongs to a scope.
 
     One that belongs to a project goes with it.
     """
@@ -67,7 +83,9 @@ class ServiceAccount(Scoped):
     entity = Entity.SERVICE_ACCOUNTS
 
     name = models.CharField(max_length=40)
-    project = models.ForeignKey("projects.Project", models.CASCADE, null=True, blank=True, related_name="service_accounts")
+    project = models.ForeignKey(
+        "projects.Project", models.CASCADE, null=True, blank=True, related_name="service_accounts"
+    )
     user = models.OneToOneField(User, models.CASCADE, related_name="service_account")
     client_id = models.CharField(max_length=64, unique=True)
     secret_hash = models.CharField(max_length=256)
@@ -85,11 +103,19 @@ class ServiceAccount(Scoped):
         indexes = [models.Index(fields=["name", "id"], name="service_account_in_name_order")]
         constraints = [
             one_scope(),
-            models.UniqueConstraint(fields=["project", "name"], name="service_account_name_once_a_project"),
-            models.UniqueConstraint(fields=["department", "name"], name="service_account_name_once_a_department"),
-            models.UniqueConstraint(fields=["cluster", "name"], name="service_account_name_once_a_cluster"),
             models.UniqueConstraint(
-                fields=["name"], condition=models.Q(cluster=None, department=None, project=None), name="service_account_name_once_for_all"
+                fields=["project", "name"], name="service_account_name_once_a_project"
+            ),
+            models.UniqueConstraint(
+                fields=["department", "name"], name="service_account_name_once_a_department"
+            ),
+            models.UniqueConstraint(
+                fields=["cluster", "name"], name="service_account_name_once_a_cluster"
+            ),
+            models.UniqueConstraint(
+                fields=["name"],
+                condition=models.Q(cluster=None, department=None, project=None),
+                name="service_account_name_once_for_all",
             ),
         ]
 
@@ -103,7 +129,9 @@ class ServiceAccount(Scoped):
 
 
 class PersonalKey(models.Model):
-    """A person's own client id and secret: a program that has them does what that person may. Its client id begins with `PREFIX`."""
+    """A person's own client id and secret: a program that has them does what that person may. Its
+    client id begins with `PREFIX`.
+    """
 
     PREFIX = "pk-"
 
@@ -117,7 +145,9 @@ class PersonalKey(models.Model):
 
     class Meta:
         ordering = ["name"]
-        constraints = [models.UniqueConstraint(fields=["user", "name"], name="personal_key_name_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["user", "name"], name="personal_key_name_once")
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -133,7 +163,9 @@ def _is_past(moment: datetime | None) -> bool:
 
 
 class FailedSignIns(models.Model):
-    """Attempts to sign in that failed lately, from one address or for one name there: what `throttle` counts. The key is a digest."""
+    """Attempts to sign in that failed lately, from one address or for one name there: what
+    `throttle` counts. The key is a digest.
+    """
 
     key = models.CharField(max_length=64, primary_key=True)
     failures = models.PositiveIntegerField(default=0)

@@ -1,4 +1,6 @@
-"""Who an identity of the provider is here: a user of their own, never somebody else's; and the groups that the provider told."""
+"""Who an identity of the provider is here: a user of their own, never somebody else's; and the
+groups that the provider told.
+"""
 
 import re
 from typing import Any
@@ -25,7 +27,9 @@ _OTHERS = re.compile(r"[^A-Za-z0-9@.+_-]+")
 
 
 def username(claims: dict[str, Any]) -> str:
-    """The name here of who signs in for the first time. Raises NotAllowed where the provider tells none that could be one."""
+    """The name here of who signs in for the first time. Raises NotAllowed where the provider tells
+    none that could be one.
+    """
     for claim in ("preferred_username", "email"):
         name = _OTHERS.sub("-", str(claims.get(claim) or "")).strip("@.+_-")
         if 0 < len(name) <= LONGEST:
@@ -37,15 +41,21 @@ def username(claims: dict[str, Any]) -> str:
 
 
 def prepared(user: User, claims: dict[str, Any]) -> User:
-    """A new user for an identity, not saved yet. Raises Clash where the name is somebody's already."""
+    """A new user for an identity, not saved yet. Raises Clash where the name is somebody's
+    already.
+    """
     user.username = username(claims)
     if User.objects.filter(username__iexact=user.username).exists():
         raise Clash(
-            f"There is a user {user.username} of Muster already, who is not connected with you at {settings.OPTIONS.oidc_name}. "
-            "If that is you, sign in with your password and connect the two on the account page; if not, ask an administrator of Muster."
+            f"There is a user {user.username} of Muster already, who is not connected with you "
+            f"at {settings.OPTIONS.oidc_name}. "
+            "If that is you, sign in with your password and connect the two on the account page; "
+            "if not, ask an administrator of Muster."
         )
     user.email = email(claims)
-    user.first_name, user.last_name = (_plain(claims.get(name)) for name in ("given_name", "family_name"))
+    user.first_name, user.last_name = (
+        _plain(claims.get(name)) for name in ("given_name", "family_name")
+    )
     user.set_unusable_password()
     return user
 
@@ -65,21 +75,31 @@ def _plain(told: object) -> str:
 
 
 def told_groups(claims: dict[str, Any]) -> set[str]:
-    """The names of the groups in the claims; not one that is too long, or begins or ends with a space: cut, it could be another's."""
+    """The names of the groups in the claims; not one that is too long, or begins or ends with a
+    space: cut, it could be another's.
+    """
     told = claims.get(settings.OPTIONS.oidc_groups_claim)
     listed = [told] if isinstance(told, str) else told if isinstance(told, list) else []
     names = (name for name in listed[:MOST_GROUPS] if isinstance(name, str))
-    return {name for name in names if 0 < len(name) <= LONGEST and name.isprintable() and name == name.strip()}
+    return {
+        name
+        for name in names
+        if 0 < len(name) <= LONGEST and name.isprintable() and name == name.strip()
+    }
 
 
 def sync_groups(user: User, claims: dict[str, Any]) -> None:
-    """From now on the user is in exactly the groups that the provider told: `User.groups` has no others."""
+    """From now on the user is in exactly the groups that the provider told: `User.groups` has no
+    others.
+    """
     names = told_groups(claims)
     with transaction.atomic():
         before = set(user.groups.values_list("name", flat=True))
         if before == names:
             return
-        Group.objects.bulk_create([Group(name=name) for name in sorted(names - before)], ignore_conflicts=True)
+        Group.objects.bulk_create(
+            [Group(name=name) for name in sorted(names - before)], ignore_conflicts=True
+        )
         user.groups.set(Group.objects.filter(name__in=names))
         audit.record(
             Event.UPDATE,
@@ -95,7 +115,9 @@ def sync_groups(user: User, claims: dict[str, Any]) -> None:
 
 
 def identities() -> "QuerySet[SocialAccount]":
-    """Those that lead to a user now: of the issuer of the settings. Those of one that was set before lead nowhere."""
+    """Those that lead to a user now: of the issuer of the settings. Those of one that was set
+    before lead nowhere.
+    """
     issuer = discovery.issuer()
     # Some issuers end with a slash, and say so in every token.
     known = [issuer, f"{issuer}/"] if issuer else []
@@ -111,7 +133,14 @@ def is_connected(user: User) -> bool:
 def connected(user: User, claims: dict[str, Any]) -> None:
     """Single sign-on leads to the user from now on, with the groups that it tells."""
     with transaction.atomic():
-        audit.record(Event.UPDATE, "user", by=user, id=user.pk, name=user.username, text="Connected with single sign-on.")
+        audit.record(
+            Event.UPDATE,
+            "user",
+            by=user,
+            id=user.pk,
+            name=user.username,
+            text="Connected with single sign-on.",
+        )
         sync_groups(user, claims)
 
 
@@ -120,4 +149,11 @@ def disconnect(user: User) -> None:
     with transaction.atomic():
         SocialAccount.objects.filter(user=user).delete()
         sync_groups(user, {})
-        audit.record(Event.UPDATE, "user", by=user, id=user.pk, name=user.username, text="Ended the connection with single sign-on.")
+        audit.record(
+            Event.UPDATE,
+            "user",
+            by=user,
+            id=user.pk,
+            name=user.username,
+            text="Ended the connection with single sign-on.",
+        )

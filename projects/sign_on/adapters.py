@@ -40,15 +40,23 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
     def pre_login(self, request: HttpRequest, user: User, **_: Any) -> HttpResponse | None:
         """Raises NotAllowed for who is deactivated, or a program."""
         if not user.is_active or user.is_service:
-            raise NotAllowed("You cannot sign in to Muster any more: an administrator has deactivated your user. Ask one of them.")
+            raise NotAllowed(
+                "You cannot sign in to Muster any more: an administrator has deactivated your "
+                "user. Ask one of them."
+            )
         return None
 
     def login(self, request: HttpRequest, user: User) -> None:
         super().login(request, user)
-        signed_on = any(each.get("method") == "socialaccount" for each in get_authentication_records(request, user))
+        signed_on = any(
+            each.get("method") == "socialaccount"
+            for each in get_authentication_records(request, user)
+        )
         way = "By single sign-on" if signed_on else "With a password"
         also = " and a second factor" if second_factor.is_set(user) else ""
-        audit.record(Event.SIGN_IN, "user", by=user, id=user.pk, name=user.username, text=f"{way}{also}.")
+        audit.record(
+            Event.SIGN_IN, "user", by=user, id=user.pk, name=user.username, text=f"{way}{also}."
+        )
 
     def is_safe_url(self, url: str | None) -> bool:
         return is_ours(url or "")
@@ -75,30 +83,50 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
 class Identities(DefaultSocialAccountAdapter):  # type: ignore[misc]
     """Identities of the provider, and the users that they are."""
 
-    def list_apps(self, request: HttpRequest, provider: str | None = None, client_id: str | None = None) -> list[SocialApp]:
+    def list_apps(
+        self, request: HttpRequest, provider: str | None = None, client_id: str | None = None
+    ) -> list[SocialApp]:
         """The one of the settings: none is kept in the database."""
         found = app()
-        wanted = found is not None and provider in (None, found.provider, found.provider_id) and client_id in (None, found.client_id)
+        wanted = (
+            found is not None
+            and provider in (None, found.provider, found.provider_id)
+            and client_id in (None, found.client_id)
+        )
         return [found] if wanted else []
 
     def get_requests_session(self) -> web.Session:
         return web.Session()
 
-    def on_authentication_error(self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, **_: Any) -> None:
+    def on_authentication_error(
+        self,
+        request: HttpRequest,
+        provider: Any,
+        error: Any = None,
+        exception: Any = None,
+        **_: Any,
+    ) -> None:
         """Raises NotSignedOn."""
         name = settings.OPTIONS.oidc_name
         if error == AuthError.CANCELLED:
-            raise NotSignedOn(f"You did not sign in at {name}. Try it again, or sign in with a password.", "cancelled")
+            raise NotSignedOn(
+                f"You did not sign in at {name}. Try it again, or sign in with a password.",
+                "cancelled",
+            )
         if exception is None:
             told = str(request.GET.get("error", ""))[:60]
             raise NotSignedOn(
-                f"This attempt to sign in at {name} is not known here, or not any more: it may have taken too long, or begun in another "
+                f"This attempt to sign in at {name} is not known here, or not any more: it may "
+                "have taken too long, or begun in another "
                 "browser. Begin anew.",
                 f"the provider said {told!r}" if told else "no such state",
             )
-        why = exception.text if isinstance(exception, discovery.Trouble) else type(exception).__name__
+        why = (
+            exception.text if isinstance(exception, discovery.Trouble) else type(exception).__name__
+        )
         raise NotSignedOn(
-            f"Muster cannot believe or understand what {name} answered, so you are not signed in. Try it again; if it happens again, ask "
+            f"Muster cannot believe or understand what {name} answered, so you are not signed "
+            "in. Try it again; if it happens again, ask "
             "an administrator of Muster, whose log says more, or sign in with a password.",
             why,
         )
@@ -108,7 +136,10 @@ class Identities(DefaultSocialAccountAdapter):  # type: ignore[misc]
         if sociallogin.state.get("process") == AuthProcess.CONNECT:
             if sociallogin.is_existing and sociallogin.user != request.user:
                 name = settings.OPTIONS.oidc_name
-                raise Clash(f"Who you are at {name} is connected with somebody else already: {sociallogin.user}. Sign in that way.")
+                raise Clash(
+                    f"Who you are at {name} is connected with somebody else already: "
+                    f"{sociallogin.user}. Sign in that way."
+                )
         elif sociallogin.is_existing and sociallogin.user.is_active:
             accounts.sync_groups(sociallogin.user, sociallogin.claims)
 
@@ -119,11 +150,18 @@ class Identities(DefaultSocialAccountAdapter):  # type: ignore[misc]
             with transaction.atomic():
                 sociallogin.save(request)
                 audit.record(
-                    Event.CREATE, "user", by=user, id=user.pk, name=user.username, after={"username": user.username, "email": user.email}
+                    Event.CREATE,
+                    "user",
+                    by=user,
+                    id=user.pk,
+                    name=user.username,
+                    after={"username": user.username, "email": user.email},
                 )
                 accounts.sync_groups(user, sociallogin.claims)
         except IntegrityError:
-            raise Clash("Somebody of this name came in at the same moment. Sign in once more.") from None
+            raise Clash(
+                "Somebody of this name came in at the same moment. Sign in once more."
+            ) from None
         return user
 
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> User:
@@ -149,7 +187,8 @@ class Codes(DefaultMFAAdapter):  # type: ignore[misc]
             return encryption.decrypt(encrypted_text)
         except encryption.Unreadable:
             raise UserError(
-                "Your second factor cannot be checked: the key that it was encrypted with is not among MUSTER_ENCRYPTION_KEYS any more. "
+                "Your second factor cannot be checked: the key that it was encrypted with is not "
+                "among MUSTER_ENCRYPTION_KEYS any more. "
                 "Ask an administrator of Muster to add that key, or to reset your second factor."
             ) from None
 
@@ -158,5 +197,7 @@ class Codes(DefaultMFAAdapter):  # type: ignore[misc]
 
 
 def is_ours(url: str) -> bool:
-    """Whether it is a page of ours. Without the slash it could be the name of a view, or of none."""
+    """Whether it is a page of ours. Without the slash it could be the name of a view, or of
+    none.
+    """
     return url.startswith("/") and url_has_allowed_host_and_scheme(url, None)

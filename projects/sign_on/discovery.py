@@ -1,4 +1,6 @@
-"""What the provider says of itself at its well-known address, and whether that can be worked with."""
+"""What the provider says of itself at its well-known address, and whether that can be worked
+with.
+"""
 
 from typing import Any
 
@@ -15,7 +17,9 @@ _ASKED = ("token_endpoint", "jwks_uri", "userinfo_endpoint")
 
 
 class Trouble(OAuth2Error):  # type: ignore[misc]
-    """The provider cannot be asked, or its answer cannot be believed. The text is for an administrator; it holds no secret."""
+    """The provider cannot be asked, or its answer cannot be believed. The text is for an
+    administrator; it holds no secret.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -38,7 +42,10 @@ def read() -> dict[str, Any]:
     if missing := [name for name in NEEDED if not isinstance(described.get(name), str)]:
         raise Trouble(f"Its description at {address()} says nothing of {', '.join(missing)}.")
     if described["issuer"].rstrip("/") != issuer():
-        raise Trouble(f"Its description is of the issuer {described['issuer'][:200]!r}. MUSTER_OIDC_ISSUER has to be the same.")
+        raise Trouble(
+            f"Its description is of the issuer {described['issuer'][:200]!r}. MUSTER_OIDC_ISSUER "
+            "has to be the same."
+        )
     for name in (*_ASKED, "authorization_endpoint"):
         # What is asked for is added to the address of a browser as its query.
         given = described.get(name)
@@ -51,7 +58,9 @@ def read() -> dict[str, Any]:
 
 def fetch(url: str, what: str, *, token: str = "") -> dict[str, Any]:
     """A JSON object from the provider. Raises Trouble."""
-    headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    headers = {"Accept": "application/json"} | (
+        {"Authorization": f"Bearer {token}"} if token else {}
+    )
     try:
         with web.Session() as session:
             response = session.get(url, headers=headers)
@@ -61,13 +70,18 @@ def fetch(url: str, what: str, *, token: str = "") -> dict[str, Any]:
     except requests.exceptions.JSONDecodeError:
         raise Trouble(f"Asked for {what}, it answered something that is no JSON.") from None
     except requests.exceptions.SSLError:
-        raise Trouble(f"Asked for {what} at {url}, it showed a certificate that this machine does not trust.") from None
+        raise Trouble(
+            f"Asked for {what} at {url}, it showed a certificate that this machine does not trust."
+        ) from None
     except requests.Timeout:
         raise Trouble(f"Asked for {what} at {url}, it did not answer in time.") from None
     except requests.RequestException:
         raise Trouble(f"Asked for {what}, {url} cannot be reached.") from None
     if response.status_code != 200:
-        raise Trouble(f"Asked for {what}, {url} answered with the status {response.status_code} instead of 200.")
+        raise Trouble(
+            f"Asked for {what}, {url} answered with the status {response.status_code} instead of "
+            "200."
+        )
     if not isinstance(body, dict):
         raise Trouble(f"Asked for {what}, it answered something that is no JSON object.")
     return body
@@ -76,7 +90,11 @@ def fetch(url: str, what: str, *, token: str = "") -> dict[str, Any]:
 def keys(described: dict[str, Any]) -> list[dict[str, Any]]:
     """The keys that it signs with. Raises Trouble."""
     found = fetch(described["jwks_uri"], "its keys").get("keys")
-    usable = [key for key in found if isinstance(key, dict) and key.get("use", "sig") == "sig"] if isinstance(found, list) else []
+    usable = (
+        [key for key in found if isinstance(key, dict) and key.get("use", "sig") == "sig"]
+        if isinstance(found, list)
+        else []
+    )
     if not usable:
         raise Trouble("It publishes no keys to check its signatures with.")
     return usable

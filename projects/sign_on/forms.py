@@ -6,7 +6,12 @@ from django import forms
 
 from projects.models import User
 
-_CODE = {"autocomplete": "one-time-code", "inputmode": "numeric", "autocapitalize": "none", "spellcheck": "false"}
+_CODE = {
+    "autocomplete": "one-time-code",
+    "inputmode": "numeric",
+    "autocapitalize": "none",
+    "spellcheck": "false",
+}
 
 
 class CodeForm(forms.Form):
@@ -15,7 +20,9 @@ class CodeForm(forms.Form):
     code = forms.CharField(
         max_length=32,
         widget=forms.TextInput(_CODE | {"autofocus": True}),
-        help_text="The six digits that your authenticator app shows now, or one of your recovery codes.",
+        help_text=(
+            "The six digits that your authenticator app shows now, or one of your recovery codes."
+        ),
     )
 
 
@@ -23,7 +30,10 @@ class PresentPasswordForm(forms.Form):
     """The password once more: it is oneself who asks, and not who found an open session."""
 
     present = forms.CharField(
-        label="Present password", max_length=4096, strip=False, widget=forms.PasswordInput({"autocomplete": "current-password"})
+        label="Present password",
+        max_length=4096,
+        strip=False,
+        widget=forms.PasswordInput({"autocomplete": "current-password"}),
     )
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
@@ -42,6 +52,8 @@ class SetUpForm(PresentPasswordForm):
     """The first code shows that the app and Muster agree."""
 
     code = forms.CharField(
-        max_length=32, widget=forms.TextInput(_CODE), help_text="The six digits that the app shows once it knows the secret."
+        max_length=32,
+        widget=forms.TextInput(_CODE),
+        help_text="The six digits that the app shows once it knows the secret.",
     )
     field_order = ("code", "present")

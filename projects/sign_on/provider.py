@@ -1,4 +1,6 @@
-"""The provider as allauth sees it, made of the settings. allauth looks for this module by its name."""
+"""The provider as allauth sees it, made of the settings. allauth looks for this module by its
+name.
+"""
 
 import hashlib
 from typing import Any
@@ -24,7 +26,11 @@ def app() -> SocialApp | None:
     options = settings.OPTIONS
     if not options.oidc_issuer:
         return None
-    more = {"server_url": discovery.address(), "scope": ["openid", *_scopes()], "oauth_pkce_enabled": True}
+    more = {
+        "server_url": discovery.address(),
+        "scope": ["openid", *_scopes()],
+        "oauth_pkce_enabled": True,
+    }
     return SocialApp(
         provider=Provider.id,
         provider_id=KEY,
@@ -53,13 +59,21 @@ class Protocol(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
     def get_callback_url(self, request: HttpRequest, app: SocialApp) -> str:
         return str(build_absolute_uri(request, reverse("sign-on-callback")))
 
-    def complete_login(self, request: HttpRequest, app: SocialApp, token: SocialToken, **more: Any) -> Any:
+    def complete_login(
+        self, request: HttpRequest, app: SocialApp, token: SocialToken, **more: Any
+    ) -> Any:
         described = self.openid_config
-        claims = tokens.verified(more["response"].get("id_token"), described, client_id=app.client_id, nonce=self.nonce)
+        claims = tokens.verified(
+            more["response"].get("id_token"), described, client_id=app.client_id, nonce=self.nonce
+        )
         if described.get("userinfo_endpoint"):
-            told = discovery.fetch(described["userinfo_endpoint"], "who signed in", token=token.token)
+            told = discovery.fetch(
+                described["userinfo_endpoint"], "who signed in", token=token.token
+            )
             if told.get("sub") != claims["sub"]:
-                raise Trouble("Its answer to who signed in is about somebody else than its ID token.")
+                raise Trouble(
+                    "Its answer to who signed in is about somebody else than its ID token."
+                )
             # What is signed counts where both say something.
             claims = told | claims
         return self.get_provider().sociallogin_from_response(request, claims)
@@ -95,9 +109,13 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
 
 
 class Callback(OAuth2CallbackView):  # type: ignore[misc]
-    """The way back from the provider: the nonce that went with the state is what the ID token must have."""
+    """The way back from the provider: the nonce that went with the state is what the ID token must
+    have.
+    """
 
-    def _get_state(self, request: HttpRequest, provider: Provider) -> tuple[dict[str, Any] | None, HttpResponse | None]:
+    def _get_state(
+        self, request: HttpRequest, provider: Provider
+    ) -> tuple[dict[str, Any] | None, HttpResponse | None]:
         state, response = super()._get_state(request, provider)
         if state is not None:
             self.adapter.nonce = state.get("nonce", "")

@@ -22,4 +22,8 @@ class SecondFactor(LoginStage):  # type: ignore[misc]
     def is_void(self) -> bool:
         """Whether who has shown the first proof may not come in by it any more."""
         user = self.login.user
-        return user is None or not user.is_active or self.state.get("password") != user.get_session_auth_hash()
+        return (
+            user is None
+            or not user.is_active
+            or self.state.get("password") != user.get_session_auth_hash()
+        )

@@ -1,4 +1,6 @@
-"""ID tokens: believed only with the signature of one of the issuer's keys, for us, now, and as the answer to this question."""
+"""ID tokens: believed only with the signature of one of the issuer's keys, for us, now, and as the
+answer to this question.
+"""
 
 from typing import Any
 
@@ -8,21 +10,37 @@ from django.utils.crypto import constant_time_compare
 from projects.sign_on import discovery
 from projects.sign_on.discovery import Trouble
 
-ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+ALGORITHMS = (
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "ES256",
+    "ES384",
+    "ES512",
+    "EdDSA",
+)
 """Signatures by a key that only the issuer has: no "none", and none by a shared secret."""
 LONGEST = 64 << 10
 LEEWAY = 60
 """Seconds that two clocks may differ by."""
 
 
-def verified(token: object, described: dict[str, Any], *, client_id: str, nonce: str) -> dict[str, Any]:
+def verified(
+    token: object, described: dict[str, Any], *, client_id: str, nonce: str
+) -> dict[str, Any]:
     """The claims of an ID token. Raises Trouble for one that is not to be believed."""
     if not isinstance(token, str) or not 0 < len(token) <= LONGEST:
         raise Trouble("It sent no ID token.")
     try:
         header = jwt.get_unverified_header(token)
         if header.get("alg") not in ALGORITHMS:
-            raise Trouble(f"Its ID token is signed in a way that is not accepted ({str(header.get('alg'))[:20]!r}).")
+            raise Trouble(
+                "Its ID token is signed in a way that is not accepted "
+                f"({str(header.get('alg'))[:20]!r})."
+            )
         claims: dict[str, Any] = jwt.decode(
             token,
             _key(discovery.keys(described), header),
@@ -37,7 +55,9 @@ def verified(token: object, described: dict[str, Any], *, client_id: str, nonce:
     if claims.get("azp", client_id) != client_id:
         raise Trouble("Its ID token was issued to another client.")
     if not nonce or not constant_time_compare(str(claims.get("nonce", "")), nonce):
-        raise Trouble("Its ID token does not belong to this attempt to sign in (the nonce differs).")
+        raise Trouble(
+            "Its ID token does not belong to this attempt to sign in (the nonce differs)."
+        )
     if not isinstance(claims["sub"], str) or not claims["sub"] or not claims["sub"].isprintable():
         raise Trouble("Its ID token names nobody.")
     return claims

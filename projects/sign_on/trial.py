@@ -1,4 +1,6 @@
-"""A trial of the provider, for the administrator who set it up: every step by itself, and what is wrong with the first that fails."""
+"""A trial of the provider, for the administrator who set it up: every step by itself, and what is
+wrong with the first that fails.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,8 +28,16 @@ def run() -> Sequence[Step]:
         discovery.keys(described)
         steps.append(Step("It publishes keys to check its signatures with"))
     except Trouble as trouble:
-        return [*steps, Step("It describes itself and publishes keys" if not steps else "It publishes keys", trouble.text)]
-    steps.append(_offered(described, "response_types_supported", ["code"], "It hands out codes for tokens"))
+        return [
+            *steps,
+            Step(
+                "It describes itself and publishes keys" if not steps else "It publishes keys",
+                trouble.text,
+            ),
+        ]
+    steps.append(
+        _offered(described, "response_types_supported", ["code"], "It hands out codes for tokens")
+    )
     return [*steps, *_scopes(described), _pkce(described)]
 
 
@@ -40,8 +50,21 @@ def _offered(described: dict[str, object], name: str, wanted: Sequence[str], wor
 
 def _scopes(described: dict[str, object]) -> Sequence[Step]:
     wanted = settings.OPTIONS.oidc_scopes.split()
-    return [_offered(described, "scopes_supported", wanted, f"It knows the scopes {', '.join(wanted)}")] if wanted else []
+    return (
+        [
+            _offered(
+                described, "scopes_supported", wanted, f"It knows the scopes {', '.join(wanted)}"
+            )
+        ]
+        if wanted
+        else []
+    )
 
 
 def _pkce(described: dict[str, object]) -> Step:
-    return _offered(described, "code_challenge_methods_supported", ["S256"], "It binds a code to the browser that asked (PKCE)")
+    return _offered(
+        described,
+        "code_challenge_methods_supported",
+        ["S256"],
+        "It binds a code to the browser that asked (PKCE)",
+    )

@@ -1,4 +1,6 @@
-"""Requests to the provider: bounded in time and size, never redirected, and only to where they may lead."""
+"""Requests to the provider: bounded in time and size, never redirected, and only to where they may
+lead.
+"""
 
 import time
 from typing import Any
@@ -22,16 +24,22 @@ class NotSent(requests.RequestException):
 
 
 class _Barred(Exception):
-    """The same of a connection. The transport takes an OSError, as the other is, for one of its own."""
+    """The same of a connection. The transport takes an OSError, as the other is, for one of its
+    own.
+    """
 
 
 def schemes() -> tuple[str, ...]:
-    """What an address of the provider begins with: in production secrets and tokens go over TLS only."""
+    """What an address of the provider begins with: in production secrets and tokens go over TLS
+    only.
+    """
     return ("https",) if settings.OPTIONS.production else reach.WEB
 
 
 def problem(url: str, *, query: bool = True) -> str:
-    """What is wrong with an address of the provider, as the end of a sentence; "" where it is fine."""
+    """What is wrong with an address of the provider, as the end of a sentence; "" where it is
+    fine.
+    """
     return reach.problem(url, reach.services(), schemes=schemes(), query=query)
 
 
@@ -44,7 +52,9 @@ class Session(requests.Session):
         self.mount("https://", guarded)
         self.mount("http://", guarded)
 
-    def request(self, method: str, url: str | bytes, *arguments: Any, **more: Any) -> requests.Response:
+    def request(
+        self, method: str, url: str | bytes, *arguments: Any, **more: Any
+    ) -> requests.Response:
         address = url.decode() if isinstance(url, bytes) else url
         if why := problem(address):
             raise NotSent(f"The address {why}.")
@@ -81,12 +91,16 @@ def _read(response: requests.Response) -> bytes:
 
 
 class _Guarded(HTTPAdapter):
-    """Looks at the address that a connection ended at before anything is sent: a name may lead elsewhere by then."""
+    """Looks at the address that a connection ended at before anything is sent: a name may lead
+    elsewhere by then.
+    """
 
     def init_poolmanager(self, *arguments: Any, **more: Any) -> None:
         super().init_poolmanager(*arguments, **more)
         pools: dict[str, Any] = self.poolmanager.pool_classes_by_scheme
-        self.poolmanager.pool_classes_by_scheme = {scheme: _guarded(pool) for scheme, pool in pools.items()}
+        self.poolmanager.pool_classes_by_scheme = {
+            scheme: _guarded(pool) for scheme, pool in pools.items()
+        }
 
 
 def _guarded(pool: Any) -> Any:

@@ -1,1 +1,3 @@
-"""The pages of this room: signing in, one's account, users, projects with their people and service accounts."""
+"""The pages of this room: signing in, one's account, users, projects with their people and service
+accounts.
+"""

@@ -25,7 +25,8 @@ from projects.permissions import Entity, Verb
 FILE = "muster-audit"
 _KINDS = """WITH RECURSIVE kinds(name) AS (
   SELECT MIN(entity) FROM projects_auditentry
-  UNION ALL SELECT (SELECT MIN(entity) FROM projects_auditentry WHERE entity > kinds.name) FROM kinds WHERE kinds.name IS NOT NULL
+  UNION ALL SELECT (SELECT MIN(entity) FROM projects_auditentry WHERE entity > kinds.name)
+    FROM kinds WHERE kinds.name IS NOT NULL
 ) SELECT name FROM kinds WHERE name IS NOT NULL LIMIT 100"""
 
 
@@ -36,7 +37,9 @@ def _day(text: str) -> datetime:
 
 
 def _entities(request: HttpRequest) -> Sequence[tuple[str, str]]:
-    """The kinds of thing that the log has: from one to the next in their index, however many entries there are of each."""
+    """The kinds of thing that the log has: from one to the next in their index, however many
+    entries there are of each.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_KINDS)
         return [(name, words(name)) for (name,) in cursor.fetchall()]
@@ -58,14 +61,25 @@ def _until(rows: Any, text: str) -> Any:
 TABLE = Table(
     "Audit log",
     (
-        Column("at", "Date & time", lambda row: row.at.isoformat(timespec="seconds"), "audit/_at.html", order=("at",)),
+        Column(
+            "at",
+            "Date & time",
+            lambda row: row.at.isoformat(timespec="seconds"),
+            "audit/_at.html",
+            order=("at",),
+        ),
         Column("subject", "Subject", lambda row: row.subject, order=("subject",)),
         Column("type", "Type", lambda row: row.subject_kind),
         Column("event", "Event", lambda row: row.get_event_display(), order=("event",)),
         Column("entity", "Entity", lambda row: words(row.entity), order=("entity",)),
         Column("name", "Name", lambda row: row.entity_name, order=("entity_name",)),
         Column("scope", "Scope", lambda row: row.scope_name),
-        Column("status", "Status", lambda row: "Succeeded" if row.succeeded else "Failed", "audit/_status.html"),
+        Column(
+            "status",
+            "Status",
+            lambda row: "Succeeded" if row.succeeded else "Failed",
+            "audit/_status.html",
+        ),
         Column("address", "Address", lambda row: row.address),
         Column("request", "Request id", lambda row: row.request_id, "audit/_request.html"),
         Column("text", "Remark", lambda row: row.text, is_extra=True),
@@ -73,10 +87,20 @@ TABLE = Table(
         Column("path", "Path", lambda row: row.path, is_extra=True),
         Column("id", "Entity id", lambda row: row.entity_id, is_extra=True),
     ),
-    search=("subject__icontains", "entity_name__icontains", "entity_id__iexact", "request_id__iexact"),
+    search=(
+        "subject__icontains",
+        "entity_name__icontains",
+        "entity_id__iexact",
+        "request_id__iexact",
+    ),
     search_words="Search by subject, name or id",
     filters=(
-        Filter("event", "Event", lambda _: AuditEntry.Event.choices, lambda rows, value: rows.filter(event=value)),
+        Filter(
+            "event",
+            "Event",
+            lambda _: AuditEntry.Event.choices,
+            lambda rows, value: rows.filter(event=value),
+        ),
         Filter("entity", "Entity", _entities, lambda rows, value: rows.filter(entity=value)),
         Filter(
             "status",
@@ -84,8 +108,20 @@ TABLE = Table(
             lambda _: [("succeeded", "Succeeded"), ("failed", "Failed")],
             lambda rows, value: rows.filter(succeeded=value == "succeeded"),
         ),
-        Filter("subject", "Subject", lambda _: [], lambda rows, value: rows.filter(subject__iexact=value.strip()), kind="text"),
-        Filter("from", "From", lambda _: [], lambda rows, value: rows.filter(at__gte=_day(value)), kind="date"),
+        Filter(
+            "subject",
+            "Subject",
+            lambda _: [],
+            lambda rows, value: rows.filter(subject__iexact=value.strip()),
+            kind="text",
+        ),
+        Filter(
+            "from",
+            "From",
+            lambda _: [],
+            lambda rows, value: rows.filter(at__gte=_day(value)),
+            kind="date",
+        ),
         Filter("to", "To", lambda _: [], _until, kind="date"),
     ),
     sort="-at",
@@ -97,7 +133,15 @@ def audit(request: Request) -> HttpResponse:
     """What was done, by whom, from where: the newest first. Days are those of UTC."""
     access.require(request.user, Verb.VIEW, Entity.AUDIT)
     context = {"heading": "Audit log"}
-    return tables.answer(request, AuditEntry.objects.all(), TABLE, "audit/audit.html", context, file=FILE, prepare=name_scopes)
+    return tables.answer(
+        request,
+        AuditEntry.objects.all(),
+        TABLE,
+        "audit/audit.html",
+        context,
+        file=FILE,
+        prepare=name_scopes,
+    )
 
 
 @require_safe
@@ -117,14 +161,24 @@ def entry(request: Request, pk: int) -> HttpResponse:
     access.require(request.user, Verb.VIEW, Entity.AUDIT)
     found = get_object_or_404(AuditEntry, pk=pk)
     name_scopes([found])
-    context = {"entry": found, "what": words(found.entity), "differences": differences(found.before, found.after)}
+    context = {
+        "entry": found,
+        "what": words(found.entity),
+        "differences": differences(found.before, found.after),
+    }
     return page(request, "audit/entry.html", "audit/_entry.html", context)
 
 
 def name_scopes(rows: Sequence[Any]) -> None:
-    """Put on each row what its scope is called now: a query a level, whatever the number of rows."""
+    """Put on each row what its scope is called now: a query a level, whatever the number of
+    rows.
+    """
     names: dict[str, str] = {"tenant": "Everybody", "": ""}
-    for level, app in (("project", "projects"), ("department", "projects"), ("cluster", "clusters")):
+    for level, app in (
+        ("project", "projects"),
+        ("department", "projects"),
+        ("cluster", "clusters"),
+    ):
         wanted = {row.scope.partition(":")[2] for row in rows if row.scope.startswith(f"{level}:")}
         model = apps.get_model(app, level)
         found = model.objects.filter(pk__in=wanted).values_list("pk", "name") if wanted else ()

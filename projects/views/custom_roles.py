@@ -29,8 +29,14 @@ def in_letters(role: CustomRole) -> str:
     """What it permits, in short: "workloads VCE, projects V"."""
     permitted = read(role.permissions)
     entities = {permission.entity for permission in permitted}
-    rows = ((entity.label, [verb for verb in VERBS if Permission(entity, verb) in permitted]) for entity in Entity if entity in entities)
-    return ", ".join(f"{label} {''.join(verb.value[0].upper() for verb in verbs)}" for label, verbs in rows)
+    rows = (
+        (entity.label, [verb for verb in VERBS if Permission(entity, verb) in permitted])
+        for entity in Entity
+        if entity in entities
+    )
+    return ", ".join(
+        f"{label} {''.join(verb.value[0].upper() for verb in verbs)}" for label, verbs in rows
+    )
 
 
 TABLE = Table(
@@ -54,7 +60,9 @@ def roles(request: Request) -> HttpResponse:
     """What each role permits; the custom ones for who may give roles."""
     user = request.user
     sees = any(user.rights.anywhere(view(entity)) for entity in (Entity.ROLES, Entity.ACCESS_RULES))
-    refused = may_not(user, Verb.CREATE, Entity.ROLES, words="New role", icon="plus") if sees else None
+    refused = (
+        may_not(user, Verb.CREATE, Entity.ROLES, words="New role", icon="plus") if sees else None
+    )
     context = {
         "matrix": _matrix(),
         "roles": ROLES.values(),
@@ -64,12 +72,25 @@ def roles(request: Request) -> HttpResponse:
         "empty": "access/_no_roles.html",
     }
     found: QuerySet[CustomRole] = CustomRole.objects.select_related("created_by")
-    return answer(request, found if sees else found.none(), TABLE, "access/roles.html", context, file="custom-roles", prepare=_count_rules)
+    return answer(
+        request,
+        found if sees else found.none(),
+        TABLE,
+        "access/roles.html",
+        context,
+        file="custom-roles",
+        prepare=_count_rules,
+    )
 
 
 def _count_rules(roles: Sequence[CustomRole]) -> None:
     """Put on each how many access rules give it. One query."""
-    given = AccessRule.objects.filter(custom_role__in=roles).order_by().values_list("custom_role").annotate(Count("id"))
+    given = (
+        AccessRule.objects.filter(custom_role__in=roles)
+        .order_by()
+        .values_list("custom_role")
+        .annotate(Count("id"))
+    )
     counts = dict(given)
     for role in roles:
         role.uses = counts.get(role.pk, 0)  # type: ignore[attr-defined]
@@ -78,7 +99,10 @@ def _count_rules(roles: Sequence[CustomRole]) -> None:
 @cache
 def _matrix() -> SafeString:
     """What the roles of the code permit: the same for everybody, as long as the process runs."""
-    groups = [(title, [(entity, [_cell(role, entity) for role in ROLES.values()]) for entity in entities]) for title, entities in GROUPS]
+    groups = [
+        (title, [(entity, [_cell(role, entity) for role in ROLES.values()]) for entity in entities])
+        for title, entities in GROUPS
+    ]
     return render_to_string("access/_matrix.html", {"groups": groups, "roles": ROLES.values()})
 
 
@@ -98,7 +122,9 @@ def role_new(request: Request) -> HttpResponse:
             return onward(request, reverse("roles"), f"Role {role.name} is created.")
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
-    return _form(request, form, "New role", reverse("role-new"), "Create role", 422 if form.errors else 200)
+    return _form(
+        request, form, "New role", reverse("role-new"), "Create role", 422 if form.errors else 200
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -111,18 +137,34 @@ def role_edit(request: Request, pk: int) -> HttpResponse:
     status = 200
     if request.method == "POST" and form.is_valid():
         try:
-            changed = custom_roles.edit(pk, **form.cleaned_data, by=request.user, version=editing.started_version(request.POST))
-            return onward(request, reverse("roles"), f"Role {changed.name} is changed, for everybody who has it.")
+            changed = custom_roles.edit(
+                pk,
+                **form.cleaned_data,
+                by=request.user,
+                version=editing.started_version(request.POST),
+            )
+            return onward(
+                request,
+                reverse("roles"),
+                f"Role {changed.name} is changed, for everybody who has it.",
+            )
         except editing.ChangedMeanwhile:
             role.refresh_from_db()
             last = AuditEntry.objects.filter(entity="role", entity_id=str(pk)).first()
-            late = {"sent": request.POST, "form": form, "by": last.subject if last else "", "at": role.updated_at}
+            late = {
+                "sent": request.POST,
+                "form": form,
+                "by": last.subject if last else "",
+                "at": role.updated_at,
+            }
             status = 409
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
     fields = editing.fields(role.version, _as_typed(role), **late)
     status = 422 if form.errors else status
-    return _form(request, form, f"Edit {role.name}", reverse("role-edit", args=[pk]), "Save", status, fields)
+    return _form(
+        request, form, f"Edit {role.name}", reverse("role-edit", args=[pk]), "Save", status, fields
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -136,13 +178,31 @@ def role_delete(request: Request, pk: int) -> HttpResponse:
             raise Clash(hindered)
         custom_roles.delete(role, request.user)
         return onward(request, reverse("roles"), f"Role {role.name} is deleted.")
-    return page(request, "access/role_delete.html", "access/_role_delete.html", {"role": role, "hindered": hindered})
+    return page(
+        request,
+        "access/role_delete.html",
+        "access/_role_delete.html",
+        {"role": role, "hindered": hindered},
+    )
 
 
 def _form(
-    request: Request, form: CustomRoleForm, title: str, url: str, yes: str, status: int, fields: dict[str, Any] | None = None
+    request: Request,
+    form: CustomRoleForm,
+    title: str,
+    url: str,
+    yes: str,
+    status: int,
+    fields: dict[str, Any] | None = None,
 ) -> HttpResponse:
-    context = {"form": form, "title": title, "url": url, "yes": yes, "rows": form.rows(request.user), "verbs": VERBS} | (fields or {})
+    context = {
+        "form": form,
+        "title": title,
+        "url": url,
+        "yes": yes,
+        "rows": form.rows(request.user),
+        "verbs": VERBS,
+    } | (fields or {})
     return render(request, "access/role_form.html", context, status=status)
 
 
@@ -156,4 +216,8 @@ def _like(key: str) -> dict[str, Any]:
 
 
 def _as_typed(role: CustomRole) -> dict[str, list[str]]:
-    return {"name": [role.name], "description": [role.description], "permissions": list(role.permissions)}
+    return {
+        "name": [role.name],
+        "description": [role.description],
+        "permissions": list(role.permissions),
+    }

@@ -1,4 +1,6 @@
-"""Departments: the table, one department with its projects and people, and making, changing and deleting one."""
+"""Departments: the table, one department with its projects and people, and making, changing and
+deleting one.
+"""
 
 from decimal import Decimal
 from typing import Any
@@ -27,8 +29,13 @@ MOST = 500
 
 
 def _limits(row: Any) -> str:
-    found = [(words, getattr(row, f"{name}_limit_seconds")) for name, words in (("time", "running"), ("idle", "idle"))]
-    return ", ".join(f"{durations.words(seconds)} {words}" for words, seconds in found if seconds is not None)
+    found = [
+        (words, getattr(row, f"{name}_limit_seconds"))
+        for name, words in (("time", "running"), ("idle", "idle"))
+    ]
+    return ", ".join(
+        f"{durations.words(seconds)} {words}" for words, seconds in found if seconds is not None
+    )
 
 
 def _memory(row: Any) -> str:
@@ -38,16 +45,38 @@ def _memory(row: Any) -> str:
 TABLE = Table(
     "Departments",
     (
-        Column("name", "Department", lambda row: row.name, "projects/_department_name.html", ("name",)),
+        Column(
+            "name", "Department", lambda row: row.name, "projects/_department_name.html", ("name",)
+        ),
         Column("description", "Description", lambda row: row.description, is_extra=True),
         Column("projects", "Projects", lambda row: row.projects_count or 0, is_number=True),
-        Column("quota", "GPU quota", lambda row: _told(quota_of(row)), "projects/_department_quota.html", is_number=True),
+        Column(
+            "quota",
+            "GPU quota",
+            lambda row: _told(quota_of(row)),
+            "projects/_department_quota.html",
+            is_number=True,
+        ),
         Column("sum", "GPU quota of projects", lambda row: _told(sum_of(row)), is_number=True),
         Column("allocated", "Allocated GPUs", lambda row: gpus(row.held_gpus or 0), is_number=True),
-        Column("ratio", "GPU allocation", lambda row: _ratio(row), "projects/_department_ratio.html"),
-        Column("cpu", "CPU quota", lambda row: quotas.plain(row.cpu_quota), is_number=True, is_extra=True),
+        Column(
+            "ratio", "GPU allocation", lambda row: _ratio(row), "projects/_department_ratio.html"
+        ),
+        Column(
+            "cpu",
+            "CPU quota",
+            lambda row: quotas.plain(row.cpu_quota),
+            is_number=True,
+            is_extra=True,
+        ),
         Column("memory", "Memory quota", _memory, is_number=True, is_extra=True),
-        Column("weight", "Over-quota weight", lambda row: quotas.plain(row.over_quota_weight), is_number=True, is_extra=True),
+        Column(
+            "weight",
+            "Over-quota weight",
+            lambda row: quotas.plain(row.over_quota_weight),
+            is_number=True,
+            is_extra=True,
+        ),
         Column("limits", "Limits", _limits),
         moment("created", "Created", "created_at", sorts=True),
     ),
@@ -77,7 +106,9 @@ def departments_table(request: Request) -> HttpResponse:
         "heading": "Departments",
         "about": "Projects that share a quota, limits and people.",
         "new": reverse("department-new") if may_create else "",
-        "may_not": may_not(request.user, Verb.CREATE, Entity.DEPARTMENTS, words="New department", icon="plus"),
+        "may_not": may_not(
+            request.user, Verb.CREATE, Entity.DEPARTMENTS, words="New department", icon="plus"
+        ),
         "new_words": "New department",
         "new_dialog": True,
         "empty": "projects/_no_departments.html",
@@ -91,11 +122,19 @@ def department(request: Request, pk: int) -> HttpResponse:
     """One department with what it has, its projects, and who has a role in it."""
     found = _seen(request, pk)
     scope = of_department(found)
-    projects = found.projects.there().select_related("cluster").defer("cluster__kubeconfig", "cluster__permissions")
+    projects = (
+        found.projects.there()
+        .select_related("cluster")
+        .defer("cluster__kubeconfig", "cluster__permissions")
+    )
     if not access.may(request.user, Verb.VIEW, Entity.PROJECTS, scope):
         projects = projects.filter(pk__in=Project.objects.visible_to(request.user).values("pk"))
     shows_people = access.may(request.user, Verb.VIEW, Entity.ACCESS_RULES, scope)
-    rules = AccessRule.objects.filter(department=found).select_related("user", "group", "custom_role").order_by("user__username", "pk")
+    rules = (
+        AccessRule.objects.filter(department=found)
+        .select_related("user", "group", "custom_role")
+        .order_by("user__username", "pk")
+    )
     listed = list(projects.order_by("name")[: MOST + 1])
     context = {
         "department": found,
@@ -122,11 +161,17 @@ def department_new(request: Request) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             made = departments.create(form, request.user)
-            return onward(request, reverse("department", args=[made.pk]), f"Department {made.name} is created.")
+            return onward(
+                request,
+                reverse("department", args=[made.pk]),
+                f"Department {made.name} is created.",
+            )
         except Clash as refusal:
             form.add_error(refusal.field, refusal.text)
     way = {"url": reverse("department-new"), "title": "New department", "yes": "Create department"}
-    return _shown(request, form, way | {"back": reverse("departments"), "back_words": "Departments"})
+    return _shown(
+        request, form, way | {"back": reverse("departments"), "back_words": "Departments"}
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -136,16 +181,27 @@ def department_edit(request: Request, pk: int) -> HttpResponse:
     access.require(request.user, Verb.EDIT, Entity.DEPARTMENTS, of_department(pk))
     values = DepartmentForm.values(found)
     form = DepartmentForm(request.POST or None, initial=values, row=found)
-    way: dict[str, Any] = {"url": reverse("department-edit", args=[pk]), "title": f"Edit {found.name}", "yes": "Save"}
+    way: dict[str, Any] = {
+        "url": reverse("department-edit", args=[pk]),
+        "title": f"Edit {found.name}",
+        "yes": "Save",
+    }
     way |= {"back": reverse("department", args=[pk]), "back_words": found.name}
     way |= editing.fields(found.version, quotas.as_typed(values))
     if request.method == "POST":
-        # What was started from stays with the form until it is saved, however often it has to be mended.
+        # What was started from stays with the form until it is saved, however often it has to be
+        # mended.
         way |= {"started_from": request.POST.get(editing.FIELD, "")}
         if form.is_valid():
             try:
-                changed = departments.change(found, form, request.user, editing.started_version(request.POST))
-                return onward(request, reverse("department", args=[pk]), f"Department {changed.name} is changed; its Queues follow.")
+                changed = departments.change(
+                    found, form, request.user, editing.started_version(request.POST)
+                )
+                return onward(
+                    request,
+                    reverse("department", args=[pk]),
+                    f"Department {changed.name} is changed; its Queues follow.",
+                )
             except editing.ChangedMeanwhile:
                 return _late(request, form, way, pk)
             except Clash as refusal:
@@ -155,29 +211,50 @@ def department_edit(request: Request, pk: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def department_delete(request: Request, pk: int) -> HttpResponse:
-    """The question before a department is deleted, with what stands against it, and then the deletion."""
+    """The question before a department is deleted, with what stands against it, and then the
+    deletion.
+    """
     found = _seen(request, pk)
     access.require(request.user, Verb.DELETE, Entity.DEPARTMENTS, of_department(pk))
     if request.method == "POST":
         departments.delete(found, request.user)
         return onward(request, reverse("departments"), f"Department {found.name} is deleted.")
     context = {"department": found, "hindered": departments.hindrances(found, request.user)}
-    return page(request, "projects/department_delete.html", "projects/_department_delete.html", context)
+    return page(
+        request, "projects/department_delete.html", "projects/_department_delete.html", context
+    )
 
 
 def _seen(request: Request, pk: int) -> Department:
     """The department with its sums, if the reader may see it. Raises Http404."""
-    found: Department = get_object_or_404(with_sums(Department.objects.visible_to(request.user)), pk=pk)
+    found: Department = get_object_or_404(
+        with_sums(Department.objects.visible_to(request.user)), pk=pk
+    )
     return found
 
 
 def _late(request: Request, form: DepartmentForm, way: dict[str, Any], pk: int) -> HttpResponse:
     now = _seen(request, pk)
     by, at = changes.last("department", pk)
-    seen = editing.fields(now.version, quotas.as_typed(DepartmentForm.values(now)), sent=request.POST, form=form, by=by, at=at)
+    seen = editing.fields(
+        now.version,
+        quotas.as_typed(DepartmentForm.values(now)),
+        sent=request.POST,
+        form=form,
+        by=by,
+        at=at,
+    )
     return _shown(request, form, way | seen, status=409)
 
 
-def _shown(request: Request, form: DepartmentForm, way: dict[str, Any], status: int = 0) -> HttpResponse:
+def _shown(
+    request: Request, form: DepartmentForm, way: dict[str, Any], status: int = 0
+) -> HttpResponse:
     context = {"form": form} | way
-    return page(request, "parts/form.html", "parts/_form.html", context, status=status or (422 if form.errors else 200))
+    return page(
+        request,
+        "parts/form.html",
+        "parts/_form.html",
+        context,
+        status=status or (422 if form.errors else 200),
+    )

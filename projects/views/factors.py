@@ -44,8 +44,14 @@ def set_up(request: Request) -> HttpResponse:
             sessions.end_all(request.user, but=request.session.session_key)
             return _codes(request, codes, "Your second factor is set up")
     groups = [secret[start : start + 4] for start in range(0, len(secret), 4)]
-    context = {"form": form, "picture": second_factor.picture(request.user, secret), "secret": " ".join(groups)}
-    return render(request, "account/second_factor.html", context, status=422 if form.errors else 200)
+    context = {
+        "form": form,
+        "picture": second_factor.picture(request.user, secret),
+        "secret": " ".join(groups),
+    }
+    return render(
+        request, "account/second_factor.html", context, status=422 if form.errors else 200
+    )
 
 
 @sensitive_post_parameters("present")
@@ -59,8 +65,12 @@ def remove(request: Request) -> HttpResponse:
         second_factor.remove(request.user)
         return onward(request, reverse("account"), "Your second factor is removed.")
     words = "Your password alone opens your account then. The recovery codes are void."
-    context = proving.context(form, "Remove your second factor?", words, "second-factor-remove", "Remove")
-    return page(request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200)
+    context = proving.context(
+        form, "Remove your second factor?", words, "second-factor-remove", "Remove"
+    )
+    return page(
+        request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
+    )
 
 
 @sensitive_post_parameters("present")
@@ -73,17 +83,27 @@ def codes(request: Request) -> HttpResponse:
     if request.method == "POST" and proving.proved(request, form):
         return _codes(request, second_factor.new_codes(request.user), "You have new recovery codes")
     words = "The codes that you have are void then, and you get ten others."
-    context = proving.context(form, "Make new recovery codes?", words, "second-factor-codes", "Make new codes")
-    return page(request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200)
+    context = proving.context(
+        form, "Make new recovery codes?", words, "second-factor-codes", "Make new codes"
+    )
+    return page(
+        request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
+    )
 
 
 @require_POST
 def reset(request: Request, pk: int) -> HttpResponse:
-    """Somebody has lost theirs: they sign in with the password alone, until they set up another one."""
+    """Somebody has lost theirs: they sign in with the password alone, until they set up another
+    one.
+    """
     access.require(request.user, Verb.EDIT, Entity.USERS)
     user = get_object_or_404(User, pk=pk, is_service=False)
     second_factor.reset(user, request.user)
-    return onward(request, reverse("users"), f"The second factor of {user.username} is reset, and they are signed out everywhere.")
+    return onward(
+        request,
+        reverse("users"),
+        f"The second factor of {user.username} is reset, and they are signed out everywhere.",
+    )
 
 
 def _pending(request: Request) -> str:

@@ -33,7 +33,9 @@ def key_new(request: Request) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             expires_at = actions.expiry(form.cleaned_data["expires"])
-            key, secret = personal.create(form.cleaned_data["name"], of=request.user, expires_at=expires_at)
+            key, secret = personal.create(
+                form.cleaned_data["name"], of=request.user, expires_at=expires_at
+            )
             return _secret(request, key, secret, f"Access key {key.name} is created")
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
@@ -46,7 +48,9 @@ def key_new(request: Request) -> HttpResponse:
         "back": reverse("account") + BACK,
         "back_words": "Account",
     }
-    return page(request, "parts/form.html", "parts/_form.html", told, status=422 if form.errors else 200)
+    return page(
+        request, "parts/form.html", "parts/_form.html", told, status=422 if form.errors else 200
+    )
 
 
 @never_cache
@@ -66,17 +70,26 @@ def key_delete(request: Request, pk: int) -> HttpResponse:
 
 
 def _mine(request: Request, pk: int) -> PersonalKey:
-    found: PersonalKey = get_object_or_404(PersonalKey.objects.select_related("user"), pk=pk, user=request.user)
+    found: PersonalKey = get_object_or_404(
+        PersonalKey.objects.select_related("user"), pk=pk, user=request.user
+    )
     return found
 
 
 def _secret(request: Request, key: PersonalKey, secret: str, title: str) -> HttpResponse:
     told = {
         "title": title,
-        "intro": "The secret is shown once. Keep it where the program finds it; a lost one can only be replaced.",
-        "secrets": [("Client id", "secret-id", key.client_id), ("Client secret", "secret-secret", secret)],
+        "intro": (
+            "The secret is shown once. Keep it where the program finds it; a lost one can only be "
+            "replaced."
+        ),
+        "secrets": [
+            ("Client id", "secret-id", key.client_id),
+            ("Client secret", "secret-secret", secret),
+        ],
         "token_url": request.build_absolute_uri("/api/v1/token"),
-        # With a place on it the address would be the one that the dialog is open on, and nothing would be loaded.
+        # With a place on it the address would be the one that the dialog is open on, and nothing
+        # would be loaded.
         "back": reverse("account"),
         "back_words": "Account",
     }

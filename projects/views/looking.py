@@ -13,7 +13,11 @@ from projects.http import Request
 def look_as(request: Request, pk: int) -> HttpResponse:
     """Begin."""
     user = looking.start(request, pk, request.user)
-    return onward(request, reverse("workloads"), f"You look at Muster as {user.username} now. Nothing can be changed.")
+    return onward(
+        request,
+        reverse("workloads"),
+        f"You look at Muster as {user.username} now. Nothing can be changed.",
+    )
 
 
 @require_POST

@@ -18,7 +18,9 @@ from projects.why import may_not
 
 @require_safe
 def project(request: Request, pk: int) -> HttpResponse:
-    """One project: how it stands now, what it is in the cluster, who may do what, and its programs' ways in."""
+    """One project: how it stands now, what it is in the cluster, who may do what, and its programs'
+    ways in.
+    """
     return show(request, pk)
 
 
@@ -30,30 +32,49 @@ def show(
     account: ServiceAccountForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The page, perhaps with a form that has to be mended. People and programs are shown to who may view them."""
+    """The page, perhaps with a form that has to be mended. People and programs are shown to who may
+    view them.
+    """
     rules = AccessRule.objects.visible_to(request.user).select_related("custom_role")
     persons = rules.filter(user__is_service=False).select_related("user").order_by("user__username")
     people = Prefetch("access_rules", persons, to_attr="people")
     # Whoever sees the account sees those of its rules that they may see anywhere.
     of_account = Prefetch("user__access_rules", rules.with_scope(), "rules")
-    accounts = ServiceAccount.objects.visible_to(request.user).select_related("created_by", "user").prefetch_related(of_account)
+    accounts = (
+        ServiceAccount.objects.visible_to(request.user)
+        .select_related("created_by", "user")
+        .prefetch_related(of_account)
+    )
     programs = Prefetch("service_accounts", accounts, to_attr="programs")
-    found = get_object_or_404(_shown(request).prefetch_related(people, programs, "node_pools"), pk=pk)
+    found = get_object_or_404(
+        _shown(request).prefetch_related(people, programs, "node_pools"), pk=pk
+    )
     refusal = access.Refusal(request.user, of_project(found))
     context = {
         "project": found,
         "shows_people": access.may(request.user, Verb.VIEW, Entity.ACCESS_RULES, of_project(found)),
-        "shows_accounts": access.may(request.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS, of_project(found)),
+        "shows_accounts": access.may(
+            request.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS, of_project(found)
+        ),
         "may_manage": access.may(request.user, Verb.CREATE, Entity.ACCESS_RULES, of_project(found)),
-        "may_manage_accounts": access.may(request.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, of_project(found)),
+        "may_manage_accounts": access.may(
+            request.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, of_project(found)
+        ),
         "may_edit": access.may(request.user, Verb.EDIT, Entity.PROJECTS, of_project(found)),
-        "may_not_edit": may_not(request.user, Verb.EDIT, Entity.PROJECTS, refusal, words="Edit", icon="pencil"),
-        "may_not_delete": may_not(request.user, Verb.DELETE, Entity.PROJECTS, refusal, words="Delete", icon="trash-2"),
+        "may_not_edit": may_not(
+            request.user, Verb.EDIT, Entity.PROJECTS, refusal, words="Edit", icon="pencil"
+        ),
+        "may_not_delete": may_not(
+            request.user, Verb.DELETE, Entity.PROJECTS, refusal, words="Delete", icon="trash-2"
+        ),
         "may_delete": access.may(request.user, Verb.DELETE, Entity.PROJECTS, of_project(found)),
         "person": person or PersonForm(auto_id="person_%s", initial={"role": L1}),
         "account": account or ServiceAccountForm(auto_id="account_%s"),
         "roles": project_roles(),
-        "page": {name: import_string(f"{settings.PROJECT_PAGE}.{name}") for name in ("TEMPLATE", "CHART", "STYLES", "SCRIPTS")},
+        "page": {
+            name: import_string(f"{settings.PROJECT_PAGE}.{name}")
+            for name in ("TEMPLATE", "CHART", "STYLES", "SCRIPTS")
+        },
     }
     context |= import_string(f"{settings.PROJECT_PAGE}.now")(found, request.user)
     return render(request, "projects/project.html", context, status=status)

@@ -12,7 +12,9 @@ from projects.sign_on.forms import PresentPasswordForm
 
 
 def proved(request: Request, form: PresentPasswordForm | PasswordForm) -> bool:
-    """Whether the form is right, its password among that. Who found an open session may not try out what the password is, either."""
+    """Whether the form is right, its password among that. Who found an open session may not try out
+    what the password is, either.
+    """
     address = throttle.address_of(request)
     throttle.attempt(request.user.username, address)
     good = form.is_valid()
@@ -23,13 +25,26 @@ def proved(request: Request, form: PresentPasswordForm | PasswordForm) -> bool:
 
 
 def require_password(request: Request) -> None:
-    """Raises NotAllowed for who comes by single sign-on only: what a password guards is the provider's to guard for them."""
+    """Raises NotAllowed for who comes by single sign-on only: what a password guards is the
+    provider's to guard for them.
+    """
     if not request.user.has_usable_password():
-        raise NotAllowed("You sign in by single sign-on, so your password and second factor are kept there. Change them there.")
+        raise NotAllowed(
+            "You sign in by single sign-on, so your password and second factor are kept there. "
+            "Change them there."
+        )
 
 
-def context(form: PresentPasswordForm, title: str, intro: str, name: str, yes: str) -> dict[str, Any]:
+def context(
+    form: PresentPasswordForm, title: str, intro: str, name: str, yes: str
+) -> dict[str, Any]:
     """For templates parts/form.html and parts/_form.html."""
     return {
-        "form": form, "title": title, "intro": intro, "url": reverse(name), "yes": yes, "back": reverse("account"), "back_words": "Account",
-    }  # fmt: skip
+        "form": form,
+        "title": title,
+        "intro": intro,
+        "url": reverse(name),
+        "yes": yes,
+        "back": reverse("account"),
+        "back_words": "Account",
+    }

@@ -1,4 +1,6 @@
-"""Who has which role in a project, and its service accounts: what their administrators do on the project's page."""
+"""Who has which role in a project, and its service accounts: what their administrators do on the
+project's page.
+"""
 
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
@@ -54,7 +56,11 @@ def person_remove(request: Request, pk: int, membership: int) -> HttpResponse:
     del request.user.rights
     # Without the role the project may be out of the reader's own sight.
     seen = Project.objects.visible_to(request.user).filter(pk=project.pk).exists()
-    return onward(request, _url(project.pk) if seen else reverse("projects"), f"{found.user} has no role in {project} any more.")
+    return onward(
+        request,
+        _url(project.pk) if seen else reverse("projects"),
+        f"{found.user} has no role in {project} any more.",
+    )
 
 
 @never_cache
@@ -72,7 +78,14 @@ def account_create(request: Request, pk: int) -> HttpResponse:
                 role=form.cleaned_data["role"],
                 expires_at=actions.expiry(form.cleaned_data["expires"]),
             )
-            return secret_once(request, account, secret, f"Service account {account.name} is created", _url(pk), project.name)
+            return secret_once(
+                request,
+                account,
+                secret,
+                f"Service account {account.name} is created",
+                _url(pk),
+                project.name,
+            )
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
     return show(request, pk, account=form, status=422)
@@ -83,16 +96,22 @@ def account_create(request: Request, pk: int) -> HttpResponse:
 def account_rotate(request: Request, pk: int, account: int) -> HttpResponse:
     """A new secret, shown once; the old one ends."""
     project = _mine(request, pk, Verb.EDIT, Entity.SERVICE_ACCOUNTS)
-    found = get_object_or_404(ServiceAccount.objects.select_related("user"), pk=account, project=project)
+    found = get_object_or_404(
+        ServiceAccount.objects.select_related("user"), pk=account, project=project
+    )
     secret = actions.rotate_secret(found, request.user)
-    return secret_once(request, found, secret, f"{found.name} has a new secret", _url(pk), project.name)
+    return secret_once(
+        request, found, secret, f"{found.name} has a new secret", _url(pk), project.name
+    )
 
 
 @require_POST
 def account_delete(request: Request, pk: int, account: int) -> HttpResponse:
     """Its secret and its tokens end."""
     found = get_object_or_404(
-        ServiceAccount.objects.select_related("user"), pk=account, project=_mine(request, pk, Verb.DELETE, Entity.SERVICE_ACCOUNTS)
+        ServiceAccount.objects.select_related("user"),
+        pk=account,
+        project=_mine(request, pk, Verb.DELETE, Entity.SERVICE_ACCOUNTS),
     )
     actions.delete_service_account(found, request.user)
     return onward(request, _url(pk), f"Service account {found.name} is deleted.")

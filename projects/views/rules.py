@@ -21,11 +21,19 @@ from projects.why import may_not
 
 
 def _of_kind(rows: Rows, kind: str) -> Rows:
-    return rows.filter(group__isnull=False) if kind == subjects.GROUP else rows.filter(user__is_service=kind == subjects.SERVICE_ACCOUNT)
+    return (
+        rows.filter(group__isnull=False)
+        if kind == subjects.GROUP
+        else rows.filter(user__is_service=kind == subjects.SERVICE_ACCOUNT)
+    )
 
 
 def _of_role(rows: Rows, key: str) -> Rows:
-    return rows.filter(custom_role=key.partition(":")[2]) if key.startswith("custom:") else rows.filter(role=key)
+    return (
+        rows.filter(custom_role=key.partition(":")[2])
+        if key.startswith("custom:")
+        else rows.filter(role=key)
+    )
 
 
 def of_level(rows: Rows, level: str) -> Rows:
@@ -35,7 +43,12 @@ def of_level(rows: Rows, level: str) -> Rows:
     return rows.filter(Q((f"{level}__isnull", False)))
 
 
-LEVELS = [(Level.TENANT, "Everybody"), (Level.CLUSTER, "Cluster"), (Level.DEPARTMENT, "Department"), (Level.PROJECT, "Project")]
+LEVELS = [
+    (Level.TENANT, "Everybody"),
+    (Level.CLUSTER, "Cluster"),
+    (Level.DEPARTMENT, "Department"),
+    (Level.PROJECT, "Project"),
+]
 TABLE = Table(
     "Access rules",
     (
@@ -51,7 +64,9 @@ TABLE = Table(
     filters=(
         Filter("type", "Type", lambda _: list(subjects.KINDS.items()), _of_kind),
         Filter("role", "Role", lambda _: role_choices(), _of_role),
-        Filter("level", "Scope", lambda _: [(str(level), words) for level, words in LEVELS], of_level),
+        Filter(
+            "level", "Scope", lambda _: [(str(level), words) for level, words in LEVELS], of_level
+        ),
     ),
     sort="-created",
     actions="access/_rule_actions.html",
@@ -62,10 +77,20 @@ TABLE = Table(
 def rules(request: Request) -> HttpResponse:
     """The rules of the scopes in which one may see them."""
     access.anywhere(request.user, Verb.VIEW, Entity.ACCESS_RULES)
-    refused = may_not(request.user, Verb.CREATE, Entity.ACCESS_RULES, words="New access rule", icon="plus", anywhere=True)
+    refused = may_not(
+        request.user,
+        Verb.CREATE,
+        Entity.ACCESS_RULES,
+        words="New access rule",
+        icon="plus",
+        anywhere=True,
+    )
     context = {
         "heading": "Access rules",
-        "about": "A rule gives a subject a role in a scope and everything below it. It is not changed: delete it, and make another one.",
+        "about": (
+            "A rule gives a subject a role in a scope and everything below it. It is not changed: "
+            "delete it, and make another one."
+        ),
         "new": "" if refused else reverse("access-rule-new"),
         "new_words": "New access rule",
         "new_dialog": True,
@@ -97,7 +122,9 @@ def rule_new(request: Request) -> HttpResponse:
         "back": reverse("access-rules"),
         "back_words": "Access rules",
     }
-    return page(request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200)
+    return page(
+        request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
+    )
 
 
 @require_POST
@@ -108,7 +135,9 @@ def rule_delete(request: Request, pk: int) -> HttpResponse:
     del request.user.rights
     # Without this rule the page may be out of the reader's own sight.
     back = "access-rules" if request.user.rights.anywhere(_VIEW) else "workloads"
-    return onward(request, reverse(back), f"{found.subject} is not {found.role_label} there any more.")
+    return onward(
+        request, reverse(back), f"{found.subject} is not {found.role_label} there any more."
+    )
 
 
 _VIEW = view(Entity.ACCESS_RULES)

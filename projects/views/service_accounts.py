@@ -31,16 +31,33 @@ TABLE = Table(
         Column("name", "Name", lambda row: row.name, order=("name",)),
         Column("client", "Client id", lambda row: row.client_id, "access/_client_id.html"),
         Column("scope", "Scope", lambda row: row.scope_words, "access/_scope.html"),
-        Column("rules", "Access rules", lambda row: "; ".join(map(_rule, row.user.rules)), "access/_rules_of_account.html"),
-        Column("expires", "Expires", lambda row: row.expires_at.isoformat() if row.expires_at else "never", "access/_expires.html"),
-        Column("used", "Last used", lambda row: row.last_used_at.isoformat() if row.last_used_at else "", "access/_used.html"),
+        Column(
+            "rules",
+            "Access rules",
+            lambda row: "; ".join(map(_rule, row.user.rules)),
+            "access/_rules_of_account.html",
+        ),
+        Column(
+            "expires",
+            "Expires",
+            lambda row: row.expires_at.isoformat() if row.expires_at else "never",
+            "access/_expires.html",
+        ),
+        Column(
+            "used",
+            "Last used",
+            lambda row: row.last_used_at.isoformat() if row.last_used_at else "",
+            "access/_used.html",
+        ),
         Column("by", "Created by", lambda row: row.created_by or ""),
         moment("created", "Created", "created_at", sorts=True),
     ),
     search=("name__icontains", "client_id__icontains"),
     search_words="Search by name or client id",
     filters=(
-        Filter("level", "Scope", lambda _: [(str(level), words) for level, words in LEVELS], of_level),
+        Filter(
+            "level", "Scope", lambda _: [(str(level), words) for level, words in LEVELS], of_level
+        ),
         Filter("state", "State", lambda _: [("valid", "Valid"), ("expired", "Expired")], _by_state),
     ),
     actions="access/_account_actions.html",
@@ -55,10 +72,20 @@ def _rule(rule: AccessRule) -> str:
 def accounts(request: Request) -> HttpResponse:
     """Those of the scopes in which one may see them."""
     access.anywhere(request.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS)
-    refused = may_not(request.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, words="New service account", icon="plus", anywhere=True)
+    refused = may_not(
+        request.user,
+        Verb.CREATE,
+        Entity.SERVICE_ACCOUNTS,
+        words="New service account",
+        icon="plus",
+        anywhere=True,
+    )
     context = {
         "heading": "Service accounts",
-        "about": "For programs that use the REST API: a client id and a secret instead of a person's name and password.",
+        "about": (
+            "For programs that use the REST API: a client id and a secret instead of a person's "
+            "name and password."
+        ),
         "new": "" if refused else reverse("account-new"),
         "new_words": "New service account",
         "new_dialog": True,
@@ -67,7 +94,11 @@ def accounts(request: Request) -> HttpResponse:
     }
     # Whoever sees the account sees those of its rules that they may see anywhere.
     rules = AccessRule.objects.visible_to(request.user).with_scope().select_related("custom_role")
-    found = _seen(request).select_related("created_by").prefetch_related(Prefetch("user__access_rules", rules, "rules"))
+    found = (
+        _seen(request)
+        .select_related("created_by")
+        .prefetch_related(Prefetch("user__access_rules", rules, "rules"))
+    )
     return answer(request, found, TABLE, "parts/list.html", context, file="service-accounts")
 
 
@@ -81,9 +112,19 @@ def account_new(request: Request) -> HttpResponse:
         given = form.cleaned_data
         try:
             account, secret = actions.create_service_account(
-                given["scope"], given["name"], by=request.user, role=given["role"], expires_at=actions.expiry(given["expires"])
+                given["scope"],
+                given["name"],
+                by=request.user,
+                role=given["role"],
+                expires_at=actions.expiry(given["expires"]),
             )
-            return secret_once(request, account, secret, f"Service account {account.name} is created", reverse("accounts"))
+            return secret_once(
+                request,
+                account,
+                secret,
+                f"Service account {account.name} is created",
+                reverse("accounts"),
+            )
         except UserError as refusal:
             form.add_error(refusal.field if refusal.field in form.fields else None, refusal.text)
     context = {
@@ -94,7 +135,9 @@ def account_new(request: Request) -> HttpResponse:
         "back": reverse("accounts"),
         "back_words": "Service accounts",
     }
-    return page(request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200)
+    return page(
+        request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
+    )
 
 
 @never_cache
@@ -103,7 +146,11 @@ def account_secret(request: Request, pk: int) -> HttpResponse:
     """A new secret, shown once; the old one ends."""
     account = _one(request, pk)
     return secret_once(
-        request, account, actions.rotate_secret(account, request.user), f"{account.name} has a new secret", reverse("accounts")
+        request,
+        account,
+        actions.rotate_secret(account, request.user),
+        f"{account.name} has a new secret",
+        reverse("accounts"),
     )
 
 
@@ -116,13 +163,24 @@ def account_delete(request: Request, pk: int) -> HttpResponse:
 
 
 def secret_once(
-    request: Request, account: ServiceAccount, secret: str, title: str, back: str, back_words: str = "Service accounts"
+    request: Request,
+    account: ServiceAccount,
+    secret: str,
+    title: str,
+    back: str,
+    back_words: str = "Service accounts",
 ) -> HttpResponse:
     """The page, or the dialog, that shows a secret and is not kept by anybody."""
     context = {
         "title": title,
-        "intro": "The secret is shown once. Keep it where the program finds it; a lost one can only be replaced.",
-        "secrets": [("Client id", "secret-id", account.client_id), ("Client secret", "secret-secret", secret)],
+        "intro": (
+            "The secret is shown once. Keep it where the program finds it; a lost one can only be "
+            "replaced."
+        ),
+        "secrets": [
+            ("Client id", "secret-id", account.client_id),
+            ("Client secret", "secret-secret", secret),
+        ],
         "token_url": request.build_absolute_uri("/api/v1/token"),
         "back": back,
         "back_words": back_words,
@@ -131,7 +189,9 @@ def secret_once(
 
 
 def _seen(request: Request) -> Rows:
-    found: Rows = ServiceAccount.objects.visible_to(request.user).with_scope().select_related("user")
+    found: Rows = (
+        ServiceAccount.objects.visible_to(request.user).with_scope().select_related("user")
+    )
     return found
 
 

@@ -1,4 +1,6 @@
-"""What the installation is set to, for who keeps it running: read here, changed in the environment."""
+"""What the installation is set to, for who keeps it running: read here, changed in the
+environment.
+"""
 
 from typing import Any
 

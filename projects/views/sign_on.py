@@ -1,4 +1,6 @@
-"""To the provider of single sign-on and back, and the connection of one's own user with who one is there."""
+"""To the provider of single sign-on and back, and the connection of one's own user with who one is
+there.
+"""
 
 import logging
 import secrets
@@ -76,7 +78,9 @@ def connect(request: Request) -> HttpResponse:
         return _leaving(request, "connect", "/account")
     what = f"You sign in at {found.name} next. From then on either way leads to your user here."
     context = proving.context(form, f"Connect with {found.name}", what, "sign-on-connect", "Go on")
-    return page(request, "parts/form.html", "parts/form.html", context, status=422 if form.errors else 200)
+    return page(
+        request, "parts/form.html", "parts/form.html", context, status=422 if form.errors else 200
+    )
 
 
 @sensitive_post_parameters("present")
@@ -85,26 +89,47 @@ def connect(request: Request) -> HttpResponse:
 def disconnect(request: Request) -> HttpResponse:
     """Only the password leads to one's user from now on."""
     if not request.user.has_usable_password() or not accounts.is_connected(request.user):
-        raise Clash("There is no connection that could be ended: only your password leads to your user.")
+        raise Clash(
+            "There is no connection that could be ended: only your password leads to your user."
+        )
     form = PresentPasswordForm(request.POST or None, user=request.user)
     if request.method == "POST" and proving.proved(request, form):
         accounts.disconnect(request.user)
         return onward(request, "/account", "Single sign-on does not lead to your user any more.")
-    words = "Only your password leads to your user then, and the groups that single sign-on told are taken from it."
-    context = proving.context(form, "End the connection with single sign-on?", words, "sign-on-disconnect", "End connection")
-    return page(request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200)
+    words = (
+        "Only your password leads to your user then, and the groups that single sign-on told are "
+        "taken from it."
+    )
+    context = proving.context(
+        form,
+        "End the connection with single sign-on?",
+        words,
+        "sign-on-disconnect",
+        "End connection",
+    )
+    return page(
+        request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
+    )
 
 
 def _leaving(request: HttpRequest, process: str, then: str) -> HttpResponse:
-    """A page that goes on to the provider by itself. It is no redirect: a form of ours may lead to our own pages only."""
+    """A page that goes on to the provider by itself. It is no redirect: a form of ours may lead to
+    our own pages only.
+    """
     nonce = secrets.token_urlsafe(24)
     going = get_adapter(request).get_provider(request, provider.KEY)
     try:
-        answer = going.redirect(request, process=process, next_url=then, auth_params={"nonce": nonce}, nonce=nonce)
+        answer = going.redirect(
+            request, process=process, next_url=then, auth_params={"nonce": nonce}, nonce=nonce
+        )
     except OAuth2Error as error:
-        log.warning("single sign-on cannot be used: %s", error.text if isinstance(error, Trouble) else type(error).__name__)
+        log.warning(
+            "single sign-on cannot be used: %s",
+            error.text if isinstance(error, Trouble) else type(error).__name__,
+        )
         raise UserError(
-            f"{going.name} does not answer as it should, so nobody can sign in with it now. Try it again in a moment, or sign in with a "
+            f"{going.name} does not answer as it should, so nobody can sign in with it now. Try "
+            "it again in a moment, or sign in with a "
             "password. An administrator finds under Settings what is wrong.",
             status=503,
         ) from None

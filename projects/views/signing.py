@@ -35,7 +35,9 @@ WRONG = "The name or the password is not right. Check both, and that Caps Lock i
 @never_cache
 @require_http_methods(["GET", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
-    """Name and password for a session. A wrong one and an unknown one are told in the same words."""
+    """Name and password for a session. A wrong one and an unknown one are told in the same
+    words.
+    """
     if request.user.is_authenticated:
         return redirect(onward(request))
     form = SignInForm(request.POST or None)
@@ -71,9 +73,15 @@ def code(request: HttpRequest) -> HttpResponse:
         status = 422
         if form.is_valid():
             try:
-                second_factor.try_code(stage.login.user, form.cleaned_data["code"], throttle.address_of(request))
+                second_factor.try_code(
+                    stage.login.user, form.cleaned_data["code"], throttle.address_of(request)
+                )
             except UserError as refusal:
-                audit.sign_in_failed(stage.login.user.username, "The code of the second factor was wrong.", stage.login.user)
+                audit.sign_in_failed(
+                    stage.login.user.username,
+                    "The code of the second factor was wrong.",
+                    stage.login.user,
+                )
                 form.add_error(refusal.field or None, refusal.text)
                 status = refusal.status
             else:
@@ -93,7 +101,9 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     return redirect("sign-in")
 
 
-def door(request: HttpRequest, form: Form | None = None, *, status: int = 422, refusal: str = "") -> HttpResponse:
+def door(
+    request: HttpRequest, form: Form | None = None, *, status: int = 422, refusal: str = ""
+) -> HttpResponse:
     """The sign-in page."""
     context: dict[str, Any] = {
         "form": form or SignInForm(),
@@ -121,7 +131,9 @@ def wanted(request: HttpRequest) -> str:
 
 
 def _waiting(request: HttpRequest) -> SecondFactor | None:
-    """The sign-in that waits for its code; None where there is none, or its user may not come in any more."""
+    """The sign-in that waits for its code; None where there is none, or its user may not come in
+    any more.
+    """
     if request.user.is_authenticated:
         return None
     stage: SecondFactor | None = LoginStageController.enter(request, SecondFactor.key)

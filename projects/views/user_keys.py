@@ -1,4 +1,6 @@
-"""Somebody's access keys, for administrators: what there are, and their end. Secrets are nobody's to see."""
+"""Somebody's access keys, for administrators: what there are, and their end. Secrets are nobody's
+to see.
+"""
 
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -22,9 +24,15 @@ def keys(request: Request, pk: int) -> HttpResponse:
 @require_POST
 def end(request: Request, pk: int, access_key: int) -> HttpResponse:
     """One of them."""
-    key: PersonalKey = get_object_or_404(PersonalKey.objects.select_related("user"), pk=access_key, user=_user(request, pk))
+    key: PersonalKey = get_object_or_404(
+        PersonalKey.objects.select_related("user"), pk=access_key, user=_user(request, pk)
+    )
     personal.revoke(key, request.user)
-    return onward(request, reverse("user-keys", args=[pk]), f"Access key {key.name} of {key.user.username} has ended.")
+    return onward(
+        request,
+        reverse("user-keys", args=[pk]),
+        f"Access key {key.name} of {key.user.username} has ended.",
+    )
 
 
 @require_POST
@@ -32,7 +40,11 @@ def end_all(request: Request, pk: int) -> HttpResponse:
     """All of them."""
     user = _user(request, pk)
     ended = personal.revoke_all(user, request.user)
-    told = f"The access keys of {user.username} have ended ({ended})." if ended else f"{user.username} has no access keys."
+    told = (
+        f"The access keys of {user.username} have ended ({ended})."
+        if ended
+        else f"{user.username} has no access keys."
+    )
     return onward(request, reverse("users"), told)
 
 

@@ -29,7 +29,10 @@ def _by_type(rows: Rows, value: str) -> Rows:
 
 
 def _by_state(rows: Rows, value: str) -> Rows:
-    wanted = {"deactivated": {"is_active": False}, "temporary": {"is_active": True, "must_change_password": True}}
+    wanted = {
+        "deactivated": {"is_active": False},
+        "temporary": {"is_active": True, "must_change_password": True},
+    }
     return rows.filter(**wanted.get(value, {"is_active": True, "must_change_password": False}))
 
 
@@ -43,7 +46,12 @@ TABLE = Table(
     (
         Column("user", "User", lambda row: row.username, "access/_user.html", order=("username",)),
         Column("type", "Type", lambda row: "SSO" if row.is_sso else "Local"),
-        Column("rules", "Access rules", lambda row: "; ".join(_roles(row)), "access/_rules_of_user.html"),
+        Column(
+            "rules",
+            "Access rules",
+            lambda row: "; ".join(_roles(row)),
+            "access/_rules_of_user.html",
+        ),
         Column("state", "State", state, "access/_user_state.html"),
         moment("signed", "Last sign-in", "last_login"),
         Column("by", "Created by", lambda row: row.made_by or ""),
@@ -54,7 +62,12 @@ TABLE = Table(
     search_words="Search by name or email",
     filters=(
         Filter("type", "Type", lambda _: [("local", "Local"), ("sso", "SSO")], _by_type),
-        Filter("state", "State", lambda _: [("active", ACTIVE), ("temporary", TEMPORARY), ("deactivated", DEACTIVATED)], _by_state),
+        Filter(
+            "state",
+            "State",
+            lambda _: [("active", ACTIVE), ("temporary", TEMPORARY), ("deactivated", DEACTIVATED)],
+            _by_state,
+        ),
     ),
     sort="user",
     actions="access/_user_actions.html",
@@ -62,7 +75,10 @@ TABLE = Table(
 
 
 def _roles(user: Any) -> list[str]:
-    rules = [*user.rules, *(rule for group in user.groups.all() for rule in group.access_rules.all())]
+    rules = [
+        *user.rules,
+        *(rule for group in user.groups.all() for rule in group.access_rules.all()),
+    ]
     first = [f"{ROLES[SYSTEM].label}: Everybody"] if user.is_superuser else []
     return [*first, *(f"{rule.role_label}: {rule.scope_words}" for rule in rules)]
 
@@ -70,9 +86,13 @@ def _roles(user: Any) -> list[str]:
 def told() -> Rows:
     """The users as the table needs them: with their rules and their groups', and who made them."""
     rules = AccessRule.objects.with_scope().select_related("custom_role")
-    made = AuditEntry.objects.filter(event=Event.CREATE, entity="user", entity_id=Cast(OuterRef("pk"), CharField())).values("subject")
+    made = AuditEntry.objects.filter(
+        event=Event.CREATE, entity="user", entity_id=Cast(OuterRef("pk"), CharField())
+    ).values("subject")
     found = people.everybody().annotate(made_by=Subquery(made[:1]))
-    return found.prefetch_related(Prefetch("access_rules", rules, "rules"), Prefetch("groups__access_rules", rules))
+    return found.prefetch_related(
+        Prefetch("access_rules", rules, "rules"), Prefetch("groups__access_rules", rules)
+    )
 
 
 @require_safe
@@ -100,20 +120,27 @@ def user_new(request: Request) -> HttpResponse:
         given = form.cleaned_data
         user = User(username=given["username"], email=given["email"])
         try:
-            password = people.create_user(user, request.user, in_charge=given.get("is_superuser", False))
+            password = people.create_user(
+                user, request.user, in_charge=given.get("is_superuser", False)
+            )
             return _secret(request, user, password, f"User {user.username} is created")
         except Clash as refusal:
             form.add_error(refusal.field, refusal.text)
     context = {
         "form": form,
         "title": "New user",
-        "intro": "They get a temporary password, which you hand over; they choose their own at the first sign-in.",
+        "intro": (
+            "They get a temporary password, which you hand over; they choose their own at the "
+            "first sign-in."
+        ),
         "url": reverse("user-new"),
         "yes": "Create user",
         "back": reverse("users"),
         "back_words": "Users",
     }
-    return page(request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200)
+    return page(
+        request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
+    )
 
 
 @never_cache
@@ -122,7 +149,12 @@ def user_reset(request: Request, pk: int) -> HttpResponse:
     """A new temporary password, shown once."""
     access.require(request.user, Verb.EDIT, Entity.USERS)
     user = get_object_or_404(User, pk=pk, is_service=False)
-    return _secret(request, user, people.reset_password(user, request.user), f"{user.username} has a new password")
+    return _secret(
+        request,
+        user,
+        people.reset_password(user, request.user),
+        f"{user.username} has a new password",
+    )
 
 
 @require_POST
@@ -132,15 +164,23 @@ def user_active(request: Request, pk: int) -> HttpResponse:
     user = get_object_or_404(User, pk=pk, is_service=False)
     active = request.POST.get("active") == "1"
     people.set_active(user, active, request.user)
-    words = "can sign in again" if active else "cannot sign in any more, and is signed out everywhere"
+    words = (
+        "can sign in again" if active else "cannot sign in any more, and is signed out everywhere"
+    )
     return onward(request, reverse("users"), f"{user.username} {words}.")
 
 
 def _secret(request: Request, user: User, password: str, title: str) -> HttpResponse:
     context = {
         "title": title,
-        "intro": "This password is shown once. Hand it over now; it has to be changed at the next sign-in.",
-        "secrets": [("User name", "secret-name", user.username), ("Temporary password", "secret-password", password)],
+        "intro": (
+            "This password is shown once. Hand it over now; it has to be changed at the next "
+            "sign-in."
+        ),
+        "secrets": [
+            ("User name", "secret-name", user.username),
+            ("Temporary password", "secret-password", password),
+        ],
         "back": reverse("users"),
         "back_words": "Users",
     }

@@ -28,7 +28,9 @@ class WhyForm(forms.Form):
 
     def __init__(self, *args: object, reader: Request, **more: object) -> None:
         super().__init__(*args, **more)  # type: ignore[arg-type]
-        known = dict(choosing.scopes(reader.user, view(Entity.PROJECTS))) | {TENANT: "Muster as a whole"}
+        known = dict(choosing.scopes(reader.user, view(Entity.PROJECTS))) | {
+            TENANT: "Muster as a whole"
+        }
         self.fields["scope"].choices = [(str(scope), words) for scope, words in known.items()]  # type: ignore[attr-defined]
 
 

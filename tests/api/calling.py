@@ -20,18 +20,26 @@ class Caller:
         self.client = Client(raise_request_exception=True)
         self.token = token or (tokens.issue(user)[0] if user else "")
 
-    def __call__(self, method: str, path: str, body: Any = None, status: int = 200, **headers: str) -> Any:
-        """The answer's JSON, which must come with this status. A body that is bytes is sent as it is."""
+    def __call__(
+        self, method: str, path: str, body: Any = None, status: int = 200, **headers: str
+    ) -> Any:
+        """The answer's JSON, which must come with this status. A body that is bytes is sent as it
+        is.
+        """
         answer = self.raw(method, path, body, **headers)
         assert answer.status_code == status, (answer.status_code, answer.content[:2000])
         assert answer["Content-Type"] == "application/json"
         return json.loads(answer.content)
 
     def raw(self, method: str, path: str, body: Any = None, **headers: str) -> HttpResponse:
-        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        data = (
+            body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        )
         given = {"authorization": f"Bearer {self.token}"} if self.token else {}
         address = path if path.startswith("/api/") else API + path
-        answer = self.client.generic(method, address, data, "application/json", headers=given | headers)
+        answer = self.client.generic(
+            method, address, data, "application/json", headers=given | headers
+        )
         assert isinstance(answer, HttpResponse)
         return answer
 
@@ -39,4 +47,9 @@ class Caller:
 def a_body(cast: Cast, name: str = "train1", **spec: Any) -> dict[str, Any]:
     """A submission to team-a."""
     asked = {"image": "muster/allreduce", "distributedFramework": "PyTorch", "numWorkers": 2}
-    return {"name": name, "projectId": str(cast.team_a.pk), "clusterId": str(cast.cluster.pk), "spec": asked | spec}
+    return {
+        "name": name,
+        "projectId": str(cast.team_a.pk),
+        "clusterId": str(cast.cluster.pk),
+        "spec": asked | spec,
+    }

@@ -1,4 +1,6 @@
-"""What holds for the whole API: every address asks for a token, and the description has all of them."""
+"""What holds for the whole API: every address asks for a token, and the description has all of
+them.
+"""
 
 import re
 import warnings
@@ -19,7 +21,9 @@ SOME = {"uuid": "9a6a3a54-56f6-4f37-9ba7-4cbb5d4d4f7e", "int": "1", "str": "x"}
 """An argument of each kind."""
 
 
-def addresses(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterator[tuple[str, URLPattern]]:
+def addresses(
+    patterns: list[URLPattern | URLResolver], before: str = ""
+) -> Iterator[tuple[str, URLPattern]]:
     for each in patterns:
         path = before + str(each.pattern)
         if isinstance(each, URLResolver):
@@ -32,7 +36,9 @@ ALL = list(addresses(get_resolver().url_patterns))
 
 
 @pytest.mark.parametrize(("path", "pattern"), ALL, ids=[str(pattern.name) for _, pattern in ALL])
-def test_every_address_is_a_view_of_the_api_and_asks_for_a_token(db: None, path: str, pattern: URLPattern) -> None:
+def test_every_address_is_a_view_of_the_api_and_asks_for_a_token(
+    db: None, path: str, pattern: URLPattern
+) -> None:
     assert issubclass(pattern.callback.cls, ApiView)  # type: ignore[attr-defined]
     if pattern.name not in OPEN:
         for method in ("GET", "POST", "DELETE"):

@@ -14,15 +14,21 @@ from tests.cast import PASSWORD, Cast
 
 def a_rule(cast: Cast, **changes: Any) -> dict[str, Any]:
     return {
-        "subjectType": "user", "subjectId": "vera", "roleId": VIEWER, "scopeType": "project", "scopeId": str(cast.team_b.pk),
-    } | changes  # fmt: skip
+        "subjectType": "user",
+        "subjectId": "vera",
+        "roleId": VIEWER,
+        "scopeType": "project",
+        "scopeId": str(cast.team_b.pk),
+    } | changes
 
 
 def test_the_roles_are_those_of_the_table_and_the_custom_ones(cast: Cast) -> None:
     role = custom_roles.create("Curator", "", ["templates:delete"], by=cast.alice)
     told = {each["key"]: each for each in Caller(cast.mallory)("GET", "/authorization/roles")}
     assert set(told) == {*ROLES, f"custom:{role.pk}"}
-    assert {"resourceType": "templates", "actions": ["read", "delete"]} in told[f"custom:{role.pk}"]["permissions"]
+    assert {"resourceType": "templates", "actions": ["read", "delete"]} in told[
+        f"custom:{role.pk}"
+    ]["permissions"]
     assert {each["key"] for each in Caller(cast.bob)("GET", "/authorization/roles")} == set(ROLES)
     assert Caller(cast.bob)("GET", "/authorization/roles/viewer")["name"] == "Viewer"
     Caller(cast.bob)("GET", f"/authorization/roles/custom:{role.pk}", status=404)
@@ -30,7 +36,10 @@ def test_the_roles_are_those_of_the_table_and_the_custom_ones(cast: Cast) -> Non
 
 def test_a_custom_role_is_made_changed_and_deleted(cast: Cast) -> None:
     alice = Caller(cast.alice)
-    body = {"name": "Curator", "permissions": [{"resourceType": "templates", "actions": ["update"]}]}
+    body = {
+        "name": "Curator",
+        "permissions": [{"resourceType": "templates", "actions": ["update"]}],
+    }
     told = alice("POST", "/authorization/roles", body, 201)
     at = f"/authorization/roles/{told['id']}"
     alice("POST", "/authorization/roles", body, 409)
@@ -46,10 +55,19 @@ def test_a_custom_role_is_made_changed_and_deleted(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    "permissions", [None, "x", [{}], [{"resourceType": "moon", "actions": ["read"]}], [{"resourceType": "users", "actions": "x"}]]
+    "permissions",
+    [
+        None,
+        "x",
+        [{}],
+        [{"resourceType": "moon", "actions": ["read"]}],
+        [{"resourceType": "users", "actions": "x"}],
+    ],
 )
 def test_what_is_no_permission_is_400(cast: Cast, permissions: Any) -> None:
-    Caller(cast.alice)("POST", "/authorization/roles", {"name": "x", "permissions": permissions}, 400)
+    Caller(cast.alice)(
+        "POST", "/authorization/roles", {"name": "x", "permissions": permissions}, 400
+    )
 
 
 def test_rules_are_counted_and_shown_where_one_may_see_them(cast: Cast) -> None:
@@ -57,8 +75,13 @@ def test_rules_are_counted_and_shown_where_one_may_see_them(cast: Cast) -> None:
     told = Caller(cast.alice)("GET", "/authorization/access-rules")
     assert (told["totalRecords"], told["displayRecords"], len(told["accessRules"])) == (4, 4, 4)
     mine = Caller(cast.mallory)("GET", "/authorization/access-rules")
-    assert (mine["totalRecords"], [each["subjectId"] for each in mine["accessRules"]]) == (1, ["mallory"])
-    one = Caller(cast.alice)("GET", "/authorization/access-rules?limit=1&filterBy=subjectName==vera")
+    assert (mine["totalRecords"], [each["subjectId"] for each in mine["accessRules"]]) == (
+        1,
+        ["mallory"],
+    )
+    one = Caller(cast.alice)(
+        "GET", "/authorization/access-rules?limit=1&filterBy=subjectName==vera"
+    )
     assert (one["totalRecords"], one["displayRecords"], one["next"]) == (2, 1, 1)
     Caller(cast.bob)("GET", "/authorization/access-rules", status=403)
 
@@ -66,7 +89,11 @@ def test_rules_are_counted_and_shown_where_one_may_see_them(cast: Cast) -> None:
 def test_a_rule_is_made_and_deleted(cast: Cast) -> None:
     mallory = Caller(cast.mallory)
     told = mallory("POST", "/authorization/access-rules", a_rule(cast), 201)
-    assert (told["scopeName"], told["roleName"], told["createdBy"]) == ("Project team-b", "Viewer", "mallory")
+    assert (told["scopeName"], told["roleName"], told["createdBy"]) == (
+        "Project team-b",
+        "Viewer",
+        "mallory",
+    )
     mallory("POST", "/authorization/access-rules", a_rule(cast), 409)
     at = f"/authorization/access-rules/{told['id']}"
     assert mallory("GET", at)["subjectId"] == "vera"
@@ -80,13 +107,22 @@ def test_a_rule_is_made_and_deleted(cast: Cast) -> None:
 @pytest.mark.parametrize(
     ("changes", "status"),
     [
-        ({"subjectType": "dog"}, 400), ({"subjectId": "nobody"}, 400), ({"roleId": "emperor"}, 400),
-        ({"roleId": True}, 400), ({"roleId": [7]}, 400), ({"roleId": 999}, 400), ({"roleId": "custom:x"}, 400),
-
-        ({"scopeType": "moon"}, 400), ({"scopeId": "x"}, 400), ({"scopeId": None}, 400), ({"scopeId": "999999"}, 404),
-        ({"scopeType": "department", "scopeId": "999999"}, 404), ({"roleId": "system-administrator"}, 400), ({"subjectId": "x" * 300}, 400),
+        ({"subjectType": "dog"}, 400),
+        ({"subjectId": "nobody"}, 400),
+        ({"roleId": "emperor"}, 400),
+        ({"roleId": True}, 400),
+        ({"roleId": [7]}, 400),
+        ({"roleId": 999}, 400),
+        ({"roleId": "custom:x"}, 400),
+        ({"scopeType": "moon"}, 400),
+        ({"scopeId": "x"}, 400),
+        ({"scopeId": None}, 400),
+        ({"scopeId": "999999"}, 404),
+        ({"scopeType": "department", "scopeId": "999999"}, 404),
+        ({"roleId": "system-administrator"}, 400),
+        ({"subjectId": "x" * 300}, 400),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_a_rule_is_told(cast: Cast, changes: dict[str, Any], status: int) -> None:
     Caller(cast.alice)("POST", "/authorization/access-rules", a_rule(cast, **changes), status)
     Caller(cast.alice)("POST", "/authorization/access-rules", [], 400)
@@ -95,11 +131,26 @@ def test_what_cannot_be_a_rule_is_told(cast: Cast, changes: dict[str, Any], stat
 def test_the_caller_learns_what_they_may_and_where(cast: Cast) -> None:
     granting.give(DEPARTMENT, to=cast.vera, scope=of_department(cast.research), by=cast.alice)
     vera = Caller(User.objects.get(pk=cast.vera.pk))
-    assert {"resourceType": "access-rules", "actions": ["read", "create", "update", "delete"]} in vera("GET", "/authorization/permissions")
+    assert {
+        "resourceType": "access-rules",
+        "actions": ["read", "create", "update", "delete"],
+    } in vera("GET", "/authorization/permissions")
     where = vera("GET", "/authorization/permitted-scopes?resourceType=workloads&action=create")
-    assert where == {"tenant": False, "clusters": [], "departments": [str(cast.research.pk)], "projects": []}
-    assert Caller(cast.bob)("GET", "/authorization/permitted-scopes?resourceType=workloads")["projects"] == [str(cast.team_a.pk)]
-    assert Caller(cast.alice)("GET", "/authorization/permitted-scopes?resourceType=users&action=delete")["tenant"] is True
+    assert where == {
+        "tenant": False,
+        "clusters": [],
+        "departments": [str(cast.research.pk)],
+        "projects": [],
+    }
+    assert Caller(cast.bob)("GET", "/authorization/permitted-scopes?resourceType=workloads")[
+        "projects"
+    ] == [str(cast.team_a.pk)]
+    assert (
+        Caller(cast.alice)(
+            "GET", "/authorization/permitted-scopes?resourceType=users&action=delete"
+        )["tenant"]
+        is True
+    )
     vera("GET", "/authorization/permitted-scopes?resourceType=moon", status=400)
     told = Caller(cast.alice)("GET", "/authorization/permissions")
     assert sum(len(each["actions"]) for each in told) == len(EVERYTHING)
@@ -118,13 +169,24 @@ def test_users_are_the_administrators_to_see_and_to_make(cast: Cast) -> None:
     alice("POST", "/users", {"username": "CARLA"}, 409)
     alice("POST", "/users", {"username": "a/b"}, 400)
     alice("POST", "/users", {"username": "x", "email": "not"}, 400)
-    for method, at in (("GET", "/users"), ("POST", "/users"), ("GET", f"/users/{carla.pk}"), ("PATCH", f"/users/{carla.pk}")):
+    for method, at in (
+        ("GET", "/users"),
+        ("POST", "/users"),
+        ("GET", f"/users/{carla.pk}"),
+        ("PATCH", f"/users/{carla.pk}"),
+    ):
         Caller(cast.mallory)(method, at, {"username": "z", "isActive": True}, 403)
 
 
 def test_a_service_account_is_made_rotated_and_deleted(cast: Cast) -> None:
     mallory = Caller(cast.mallory)
-    body = {"name": "ci", "roleId": L2, "scopeType": "project", "scopeId": str(cast.team_b.pk), "expiresInDays": 30}
+    body = {
+        "name": "ci",
+        "roleId": L2,
+        "scopeType": "project",
+        "scopeId": str(cast.team_b.pk),
+        "expiresInDays": 30,
+    }
     told = mallory("POST", "/service-accounts", body, 201)
     account = ServiceAccount.objects.get()
     assert actions.is_secret_of(account, told["clientSecret"])
@@ -135,7 +197,9 @@ def test_a_service_account_is_made_rotated_and_deleted(cast: Cast) -> None:
     assert actions.is_secret_of(ServiceAccount.objects.get(), new)
     for method, path in (("GET", at), ("DELETE", at), ("POST", f"{at}/secret")):
         Caller(cast.bob)(method, path, status=404)
-    assert [each["name"] for each in mallory("GET", "/service-accounts")["serviceAccounts"]] == ["ci"]
+    assert [each["name"] for each in mallory("GET", "/service-accounts")["serviceAccounts"]] == [
+        "ci"
+    ]
     Caller(cast.bob)("GET", "/service-accounts", status=403)
     mallory("DELETE", at)
     mallory("GET", at, status=404)
@@ -145,10 +209,14 @@ def test_a_service_account_is_made_rotated_and_deleted(cast: Cast) -> None:
 
 def test_ones_own_keys_and_nobody_elses(cast: Cast) -> None:
     personal.create("of vera", of=cast.vera)
-    by_password = Caller()("POST", "/token", {"grantType": "password", "username": "bob", "password": PASSWORD})["accessToken"]
+    by_password = Caller()(
+        "POST", "/token", {"grantType": "password", "username": "bob", "password": PASSWORD}
+    )["accessToken"]
     bob = Caller(token=by_password)
     told = bob("POST", "/access-keys", {"name": "laptop", "expiresInDays": 7}, 201)
-    assert [(each["name"], "clientSecret" in each) for each in bob("GET", "/access-keys")["accessKeys"]] == [("laptop", False)]
+    assert [
+        (each["name"], "clientSecret" in each) for each in bob("GET", "/access-keys")["accessKeys"]
+    ] == [("laptop", False)]
     answer = bob.raw("POST", f"/access-keys/{told['id']}/secret")
     assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
     bob("DELETE", f"/access-keys/{told['id']}")

@@ -1,4 +1,6 @@
-"""Lists over REST: what one sees of them, filters, sorting and paging; and what is told of one workload."""
+"""Lists over REST: what one sees of them, filters, sorting and paging; and what is told of one
+workload.
+"""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -21,17 +23,27 @@ BORN = datetime(2026, 1, 1, tzinfo=UTC)
 @pytest.fixture
 def many(cast: Cast) -> list[Workload]:
     """Ten of team-a, a day apart, and one of team-b."""
-    made = [journal.opened(a_spec(cast.team_a, f"train{number}"), project=cast.team_a, by=cast.bob) for number in range(10)]
+    made = [
+        journal.opened(a_spec(cast.team_a, f"train{number}"), project=cast.team_a, by=cast.bob)
+        for number in range(10)
+    ]
     for number, workload in enumerate(made):
         status = Status.RUNNING if number % 2 else Status.FAILED
-        values = {"created_at": BORN + timedelta(days=number), "status": status, "gpus_allocated": Decimal(number)}
+        values = {
+            "created_at": BORN + timedelta(days=number),
+            "status": status,
+            "gpus_allocated": Decimal(number),
+        }
         Workload.objects.filter(pk=workload.pk).update(**values)
     journal.opened(a_spec(cast.team_b, "secret"), project=cast.team_b, by=cast.mallory)
     return made
 
 
 def names(caller: Caller, query: str) -> list[str]:
-    return [each["name"].removeprefix("train") for each in caller("GET", f"/workloads?{query}")["workloads"]]
+    return [
+        each["name"].removeprefix("train")
+        for each in caller("GET", f"/workloads?{query}")["workloads"]
+    ]
 
 
 FILTERS = [
@@ -50,7 +62,10 @@ FILTERS = [
     ("filterBy=createdAt>=2026-01-09T00:00:00Z", "98"),
     ("filterBy=createdAt<=2026-01-01", "0"),
     ("filterBy=createdAt==2026-01-02T00:00:00", "1"),
-    ("filterBy=submittedBy==bob,type==Distributed,distributedFramework==PyTorch,projectName==team-a&limit=2", "98"),
+    (
+        "filterBy=submittedBy==bob,type==Distributed,distributedFramework==PyTorch,projectName==team-a&limit=2",
+        "98",
+    ),
     ("filterBy=preemptible==false", ""),
     ("filterBy=projectId==4711", ""),
     ("filterBy=completedAt>=2026-01-01", ""),
@@ -121,14 +136,23 @@ def test_what_cannot_be_asked_for_is_400(cast: Cast) -> None:
 def test_one_sees_what_is_theirs(many: list[Workload], cast: Cast) -> None:
     assert names(Caller(cast.mallory), "") == ["secret"]
     assert len(names(Caller(cast.alice), "")) == 11
-    assert [each["name"] for each in Caller(cast.bob)("GET", "/org-unit/projects")["projects"]] == ["team-a"]
-    assert [each["name"] for each in Caller(cast.alice)("GET", "/org-unit/projects?filterBy=name==team-b")["projects"]] == ["team-b"]
+    assert [each["name"] for each in Caller(cast.bob)("GET", "/org-unit/projects")["projects"]] == [
+        "team-a"
+    ]
+    assert [
+        each["name"]
+        for each in Caller(cast.alice)("GET", "/org-unit/projects?filterBy=name==team-b")[
+            "projects"
+        ]
+    ] == ["team-b"]
     cast.mallory.access_rules.all().delete()
     assert Caller(cast.mallory)("GET", "/clusters") == []
     assert Caller(cast.mallory)("GET", "/org-unit/projects") == {"projects": []}
 
 
-def test_a_page_takes_as_many_queries_with_one_row_as_with_ten(many: list[Workload], cast: Cast) -> None:
+def test_a_page_takes_as_many_queries_with_one_row_as_with_ten(
+    many: list[Workload], cast: Cast
+) -> None:
     bob, taken = Caller(cast.bob), []
     bob("GET", "/workloads?limit=1")  # the first from an address is recorded
     for limit in (1, 10):
@@ -140,17 +164,43 @@ def test_a_page_takes_as_many_queries_with_one_row_as_with_ten(many: list[Worklo
 
 def seen(workload: Workload) -> Workload:
     """A workload with pods and events, one of each full of what others wrote."""
-    spec = {"containers": [{"name": "pytorch", "image": "a<b>"}, "x"], "tolerations": [{"key": "k", "tolerationSeconds": "5"}]}
-    data: dict[str, Any] = {"spec": spec, "status": {"containerStatuses": [None, {"name": "pytorch", "state": {"running": {}}}]}}
+    spec = {
+        "containers": [{"name": "pytorch", "image": "a<b>"}, "x"],
+        "tolerations": [{"key": "k", "tolerationSeconds": "5"}],
+    }
+    data: dict[str, Any] = {
+        "spec": spec,
+        "status": {"containerStatuses": [None, {"name": "pytorch", "state": {"running": {}}}]},
+    }
     for rank, vanished in enumerate((None, None, BORN)):
-        shown = {"name": f"p{rank}", "uid": f"u{rank}", "rank": rank, "attempt": 1, "phase": "Running", "node": "n", "gpus": Decimal("0.1")}
-        Pod.objects.create(workload=workload, vanished_at=vanished, created_at=BORN, data=data, **shown)
+        shown = {
+            "name": f"p{rank}",
+            "uid": f"u{rank}",
+            "rank": rank,
+            "attempt": 1,
+            "phase": "Running",
+            "node": "n",
+            "gpus": Decimal("0.1"),
+        }
+        Pod.objects.create(
+            workload=workload, vanished_at=vanished, created_at=BORN, data=data, **shown
+        )
     Event.objects.create(
-        workload=workload, attempt=1, kind="cluster", text="\x1b[31m<b>", is_warning=True, subject="p0", subject_kind="Pod"
+        workload=workload,
+        attempt=1,
+        kind="cluster",
+        text="\x1b[31m<b>",
+        is_warning=True,
+        subject="p0",
+        subject_kind="Pod",
     )
-    Event.objects.create(workload=workload, attempt=1, kind="status", old="Creating", new="Pending", text="queued")
+    Event.objects.create(
+        workload=workload, attempt=1, kind="status", old="Creating", new="Pending", text="queued"
+    )
     job = {"status": {"conditions": [{"type": "Running", "status": "True"}, {"type": 5}, None]}}
-    Workload.objects.filter(pk=workload.pk).update(job=job, status="Pending", reason="no room", started_at=BORN)
+    Workload.objects.filter(pk=workload.pk).update(
+        job=job, status="Pending", reason="no room", started_at=BORN
+    )
     return workload
 
 
@@ -161,28 +211,50 @@ def test_shapes_are_those_that_clients_know(many: list[Workload], cast: Cast) ->
         assert models.Workload.from_dict(each).id == each["id"]
     assert models.Workload.from_dict(bob("GET", base)).phase == "Pending"
     assert bob("GET", base)["pendingSchedulingMessages"][0]["userMessage"] == "no room"
-    assert models.DistributedWorkload.from_dict(bob("GET", f"/workloads/distributed/{workload.pk}")).name == "train0"
+    assert (
+        models.DistributedWorkload.from_dict(
+            bob("GET", f"/workloads/distributed/{workload.pk}")
+        ).name
+        == "train0"
+    )
     pods = [models.Pod1.from_dict(each) for each in bob("GET", f"{base}/pods")["pods"]]
     assert [(pod.name, pod.containers[0].image) for pod in pods] == [("p0", "a<b>"), ("p1", "a<b>")]
     events = [models.Event1.from_dict(each) for each in bob("GET", f"{base}/events")["events"]]
     assert (events[0].type, events[0].involved_object.name) == ("Warning", "p0")
-    records = [models.HistoryRecord1.from_dict(each) for each in bob("GET", f"{base}/history")["records"]]
-    assert [record.spec.phase_update.phase for record in records if record.spec.phase_update] == ["Pending", "Creating"]
+    records = [
+        models.HistoryRecord1.from_dict(each) for each in bob("GET", f"{base}/history")["records"]
+    ]
+    assert [record.spec.phase_update.phase for record in records if record.spec.phase_update] == [
+        "Pending",
+        "Creating",
+    ]
 
 
 def test_deleted_pods_are_told_where_they_are_asked_for(many: list[Workload], cast: Cast) -> None:
     bob, workload = Caller(cast.bob), seen(many[0])
-    assert [pod["name"] for pod in bob("GET", f"/workloads/{workload.pk}/pods?deleted=true")["pods"]] == ["p2"]
-    assert [pod["name"] for pod in bob("GET", f"/workloads/{workload.pk}/pods?search=P1")["pods"]] == ["p1"]
-    assert [pod["name"] for pod in bob("GET", f"/workloads/{workload.pk}/pods?limit=1&offset=1")["pods"]] == ["p1"]
+    assert [
+        pod["name"] for pod in bob("GET", f"/workloads/{workload.pk}/pods?deleted=true")["pods"]
+    ] == ["p2"]
+    assert [
+        pod["name"] for pod in bob("GET", f"/workloads/{workload.pk}/pods?search=P1")["pods"]
+    ] == ["p1"]
+    assert [
+        pod["name"] for pod in bob("GET", f"/workloads/{workload.pk}/pods?limit=1&offset=1")["pods"]
+    ] == ["p1"]
 
 
 def test_pods_of_all_workloads_that_one_sees(many: list[Workload], cast: Cast) -> None:
     bob = Caller(cast.bob)
     seen(many[0])
     seen(Workload.objects.get(name="secret"))
-    assert [pod["name"] for pod in bob("GET", "/workloads/pods?sortBy=name")["pods"]] == ["p0", "p1"]
-    full = bob("GET", f"/workloads/pods?filterBy=workloadId=={many[0].pk},name==p1&verbosity=PodVerbosity.full")["pods"]
+    assert [pod["name"] for pod in bob("GET", "/workloads/pods?sortBy=name")["pods"]] == [
+        "p0",
+        "p1",
+    ]
+    full = bob(
+        "GET",
+        f"/workloads/pods?filterBy=workloadId=={many[0].pk},name==p1&verbosity=PodVerbosity.full",
+    )["pods"]
     assert [(pod["workloadName"], pod["projectName"]) for pod in full] == [("train0", "team-a")]
     assert bob("GET", "/workloads/pods?completed=true") == {"pods": []}
     assert len(Caller(cast.alice)("GET", "/workloads/pods?completed=false")["pods"]) == 4
@@ -199,5 +271,7 @@ def test_events_go_both_ways_in_time(many: list[Workload], cast: Cast) -> None:
 
 def test_a_cluster_is_told_without_its_credentials(cast: Cast) -> None:
     told = Caller(cast.bob)("GET", "/clusters")
-    assert [(each["uuid"], each["name"], each["status"]["state"]) for each in told] == [(str(cast.cluster.pk), "here", "WaitingToConnect")]
+    assert [(each["uuid"], each["name"], each["status"]["state"]) for each in told] == [
+        (str(cast.cluster.pk), "here", "WaitingToConnect")
+    ]
     assert "server" not in str(told)

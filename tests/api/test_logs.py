@@ -19,13 +19,18 @@ from workloads.logbook import places
 from workloads.models import Log, Pod
 cast = make_cast()
 workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
-pod = Pod.objects.create(workload=workload, attempt=1, uid="u", name="p-master-0", data={"spec": {"containers": [{"name": "pytorch"}]}})
+pod = Pod.objects.create(workload=workload, attempt=1, uid="u", name="p-master-0",
+                         data={"spec": {"containers": [{"name": "pytorch"}]}})
 def log(container, run, state, lines, **more):
     path = places.place(workload.pk, "u", container, run)
     places.local(path).parent.mkdir(parents=True, exist_ok=True)
-    text = "".join(f"2026-01-01T00:00:{number:02}.000000000Z {container} {run} line {number}\\n" for number in range(lines))
+    text = "".join(
+        f"2026-01-01T00:00:{number:02}.000000000Z {container} {run} line {number}\\n"
+        for number in range(lines)
+    )
     places.local(path).write_text(text)
-    return Log.objects.create(pod=pod, container=container, run=run, state=state, path=path, size=len(text), **more)
+    return Log.objects.create(pod=pod, container=container, run=run, state=state, path=path,
+                              size=len(text), **more)
 log("pytorch", 0, "complete", 3)
 log("pytorch", 1, "complete", 20)
 log("setup", 0, "complete", 1, is_init=True)
@@ -44,7 +49,9 @@ class Reader:
         path, self.bob, self.mallory, self.open_path, self.open_log = json.loads(web.python(ROWS))
         self.url = web.url + path
 
-    def get(self, query: str, *, pod: str = "p-master-0", token: str = "", **more: Any) -> requests.Response:
+    def get(
+        self, query: str, *, pod: str = "p-master-0", token: str = "", **more: Any
+    ) -> requests.Response:
         headers = {"authorization": f"Bearer {token or self.bob}"}
         return requests.get(f"{self.url}/{pod}/logs?{query}", headers=headers, timeout=60, **more)
 
@@ -59,9 +66,15 @@ KEPT = [
     ("container=pytorch", [f"pytorch 1 line {number}" for number in range(20)]),
     ("container=pytorch&tailLines=2", ["pytorch 1 line 18", "pytorch 1 line 19"]),
     ("container=pytorch&tailLines=0", []),
-    ("container=pytorch&tailLines=5&sinceTime=2026-01-01T00:00:18Z", ["pytorch 1 line 18", "pytorch 1 line 19"]),
+    (
+        "container=pytorch&tailLines=5&sinceTime=2026-01-01T00:00:18Z",
+        ["pytorch 1 line 18", "pytorch 1 line 19"],
+    ),
     ("container=pytorch&previous=true&tailLines=1", ["pytorch 0 line 2"]),
-    ("container=pytorch&previous=true&tailLines=1&timestamps=true", ["2026-01-01T00:00:02.000000000Z pytorch 0 line 2"]),
+    (
+        "container=pytorch&previous=true&tailLines=1&timestamps=true",
+        ["2026-01-01T00:00:02.000000000Z pytorch 0 line 2"],
+    ),
     ("tailLines=1", ["pytorch 1 line 19"]),
     ("container=setup", ["setup 0 line 0"]),
     ("container=pytorch&follow=true&tailLines=1", ["pytorch 1 line 19"]),
@@ -71,7 +84,10 @@ KEPT = [
 def test_what_was_kept_is_told_as_it_is_asked_for(reader: Reader) -> None:
     for query, lines in KEPT:
         answer = reader.get(query)
-        assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
+        assert (answer.status_code, answer.headers["Content-Type"]) == (
+            200,
+            "text/plain; charset=utf-8",
+        )
         assert answer.text.splitlines() == lines, query
 
 

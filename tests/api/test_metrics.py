@@ -18,20 +18,29 @@ SPAN = "start=2026-11-20T12:00:00Z&end=2026-11-20T13:00:00Z"
 
 def asked(user: User, cast: Cast, query: str) -> tuple[int, Any]:
     headers = {"authorization": f"Bearer {tokens.issue(user)[0]}"}
-    answer = Client().get(f"/api/v1/org-unit/projects/{cast.team_a.pk}/metrics?{query}", headers=headers)
+    answer = Client().get(
+        f"/api/v1/org-unit/projects/{cast.team_a.pk}/metrics?{query}", headers=headers
+    )
     return answer.status_code, answer.json()
 
 
 def sampled(cast: Cast, count: int = 60) -> None:
     Sample.objects.bulk_create(
-        Sample(project=cast.team_a, at=START + timedelta(minutes=number), gpus_allocated=Decimal(number), gpus_quota=Decimal(2))
+        Sample(
+            project=cast.team_a,
+            at=START + timedelta(minutes=number),
+            gpus_allocated=Decimal(number),
+            gpus_quota=Decimal(2),
+        )
         for number in range(count)
     )
 
 
 def test_values_are_spread_over_the_time(cast: Cast) -> None:
     sampled(cast)
-    status, body = asked(cast.vera, cast, f"metricType=ALLOCATED_GPU,GPU_QUOTA&numberOfSamples=4&{SPAN}")
+    status, body = asked(
+        cast.vera, cast, f"metricType=ALLOCATED_GPU,GPU_QUOTA&numberOfSamples=4&{SPAN}"
+    )
     assert status == 200
     allocated, quota = body["measurements"]
     assert [Decimal(each["value"]) for each in allocated["values"]] == [14, 29, 44, 59]

@@ -84,14 +84,39 @@ EVERYWHERE = Setup(
     node_pools=("fast", "slow"),
     topology=Topology("rack", required=True),
     volumes=(
-        NewClaim(path="/out", size="1Gi", storage_class="fast", modes=tuple(ClaimAccess), access=Access.RANK_0_WRITES),
+        NewClaim(
+            path="/out",
+            size="1Gi",
+            storage_class="fast",
+            modes=tuple(ClaimAccess),
+            access=Access.RANK_0_WRITES,
+        ),
         NewClaim(path="/scratch", size="1Ti", ephemeral=True),
-        Git(path="/code", repository="git@git.example.com:a/b", revision="v1", secret="key", credential=GitAccess.SSH_KEY),
-        Git(path="/more", repository="https://git.example.com/a/b", branch="main", access=Access.READ_ONLY),
-        S3(path="/data", bucket="images", prefix="train", url="https://s3.example.com", secret="keys"),
+        Git(
+            path="/code",
+            repository="git@git.example.com:a/b",
+            revision="v1",
+            secret="key",
+            credential=GitAccess.SSH_KEY,
+        ),
+        Git(
+            path="/more",
+            repository="https://git.example.com/a/b",
+            branch="main",
+            access=Access.READ_ONLY,
+        ),
+        S3(
+            path="/data",
+            bucket="images",
+            prefix="train",
+            url="https://s3.example.com",
+            secret="keys",
+        ),
     ),
 )
-MASTER_OF_ITS_OWN = MasterChanges(image="muster/allreduce", gpus=Gpus(2), args=("--lead", "two words"), memory_request="")
+MASTER_OF_ITS_OWN = MasterChanges(
+    image="muster/allreduce", gpus=Gpus(2), args=("--lead", "two words"), memory_request=""
+)
 TABLE = [
     train1(),
     train1(configuration=Configuration.WORKERS_ONLY),
@@ -101,7 +126,9 @@ TABLE = [
     train1(framework=Framework.TENSORFLOW, parameter_servers=2),
     train1(framework=Framework.XGBOOST),
     train1(framework=Framework.JAX, configuration=Configuration.WORKERS_ONLY),
-    train1(framework=Framework.MPI, mpi=Mpi(4, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh")),
+    train1(
+        framework=Framework.MPI, mpi=Mpi(4, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh")
+    ),
     train1(elastic=Elastic(1, 8, 20), lifecycle=Lifecycle(restart_policy=RestartPolicy.EXIT_CODE)),
     train1(setup=EVERYWHERE, master=MasterChanges(node_pools=(), topology=None)),
 ]
@@ -133,7 +160,9 @@ def test_any_spec_is_read_back_as_what_asks_for_the_same(spec: Spec) -> None:
 
 
 def test_the_master_is_as_the_workers_unless_it_is_described() -> None:
-    spec = read(TUTORIAL | {"masterSpec": {"image": "muster/allreduce"}}, Architecture.DISTRIBUTED).spec
+    spec = read(
+        TUTORIAL | {"masterSpec": {"image": "muster/allreduce"}}, Architecture.DISTRIBUTED
+    ).spec
     assert spec.master_setup.environment == Environment("muster/allreduce")
     assert spec.master_setup.compute.gpus == Gpus()
     assert spec.master.command is INHERITED
@@ -141,7 +170,18 @@ def test_the_master_is_as_the_workers_unless_it_is_described() -> None:
 
 
 def test_null_is_as_good_as_missing() -> None:
-    nothing = dict.fromkeys(("command", "args", "storage", "tolerations", "security", "ports", "minReplicas", "priorityClass"))
+    nothing = dict.fromkeys(
+        (
+            "command",
+            "args",
+            "storage",
+            "tolerations",
+            "security",
+            "ports",
+            "minReplicas",
+            "priorityClass",
+        )
+    )
     assert distributed(**nothing).spec == distributed().spec
 
 
@@ -149,19 +189,32 @@ def test_a_name_that_is_a_prefix_gets_a_random_end() -> None:
     asked = read(TUTORIAL | {"useGivenNameAsPrefix": True}, Architecture.DISTRIBUTED)
     names = {asked.for_project(HERE).name for _ in range(5)}
     assert len(names) == 5
-    assert all(name.startswith("dist-train1-") and len(name) == len("dist-train1-") + 6 for name in names)
+    assert all(
+        name.startswith("dist-train1-") and len(name) == len("dist-train1-") + 6 for name in names
+    )
 
 
 def test_excluded_entries_are_left_out_and_places_still_right() -> None:
-    variables = [None, {"name": "A", "value": "1", "exclude": True}, {"name": "B", "value": "2"}, {"name": "", "value": "3"}]
+    variables = [
+        None,
+        {"name": "A", "value": "1", "exclude": True},
+        {"name": "B", "value": "2"},
+        {"name": "", "value": "3"},
+    ]
     asked = distributed(environmentVariables=variables)
     assert [variable.name for variable in asked.spec.setup.environment.variables] == ["B", ""]
-    assert asked.findings.place_of("setup.environment.variables.1.name") == "spec.environmentVariables.3.name"
+    assert (
+        asked.findings.place_of("setup.environment.variables.1.name")
+        == "spec.environmentVariables.3.name"
+    )
 
 
 def test_problems_are_told_with_the_names_of_the_body() -> None:
     asked = distributed(
-        storage={"emptyDirVolume": [{"path": "/a"}], "nfs": [{"server": "s", "path": "e", "mountPath": "/b"}]},
+        storage={
+            "emptyDirVolume": [{"path": "/a"}],
+            "nfs": [{"server": "s", "path": "e", "mountPath": "/b"}],
+        },
         compute={"gpuDevicesRequest": 1, "gpuPortionRequest": 3},
         priorityClass="low",
         backoffLimit=-1,
@@ -180,7 +233,13 @@ def test_problems_are_told_with_the_names_of_the_body() -> None:
 
 
 def test_what_the_api_defaults_to_asks_for_nothing() -> None:
-    defaults = {"slotsPerWorker": 1, "sshAuthMountPath": "/root/.ssh", "stdin": False, "nodePools": ["default"], "category": "Training"}
+    defaults = {
+        "slotsPerWorker": 1,
+        "sshAuthMountPath": "/root/.ssh",
+        "stdin": False,
+        "nodePools": ["default"],
+        "category": "Training",
+    }
     assert distributed(**defaults).spec == distributed().spec
 
 
@@ -190,9 +249,15 @@ def test_volumes_are_read_only_where_the_api_says_so_by_default() -> None:
         "pvc": [{"claimName": "c", "existingPvc": True, "path": "/b"}],
         "emptyDirVolume": [{"path": "/c", "medium": "Memory", "writableByRank0Only": True}],
     }
-    found = {volume.path: volume.access.value for volume in distributed(storage=storage).spec.setup.volumes}
+    found = {
+        volume.path: volume.access.value
+        for volume in distributed(storage=storage).spec.setup.volumes
+    }
     assert found == {"/a": "read-only", "/b": "read-write", "/c": "rank-0-writes"}
-    assert any(isinstance(volume, EmptyDir) and volume.memory for volume in distributed(storage=storage).spec.setup.volumes)
+    assert any(
+        isinstance(volume, EmptyDir) and volume.memory
+        for volume in distributed(storage=storage).spec.setup.volumes
+    )
 
 
 FRAMEWORKS = [
@@ -209,7 +274,9 @@ FRAMEWORKS = [
 def test_without_a_word_of_the_master_every_framework_works(
     framework: Framework, configuration: Configuration, master: dict[str, Any]
 ) -> None:
-    body = TUTORIAL | {"spec": TUTORIAL["spec"] | {"distributedFramework": framework.value}} | master
+    body = (
+        TUTORIAL | {"spec": TUTORIAL["spec"] | {"distributedFramework": framework.value}} | master
+    )
     spec = read(body, Architecture.DISTRIBUTED).for_project(HERE)
     assert (spec.configuration, problems(spec)) == (configuration, ())
 
@@ -228,16 +295,26 @@ def test_without_a_word_of_the_master_every_framework_works(
         ({"podAffinity": {"type": "Required"}}, {}, "spec.podAffinity.key"),
         ({"nodePools": ["fast", "default"]}, {}, "spec.nodePools"),
         ({"storage": {"pvc": [{"path": "/a"}]}}, {}, "spec.storage.pvc.0.claimInfo.size"),
-        ({"storage": {"git": [{"path": "/a", "repository": "x"}]}}, {}, "spec.storage.git.0.repository"),
         (
-            {"storage": {"git": [{"path": "/a", "repository": "https://h/x", "secretRef": {"name": "s"}}]}},
+            {"storage": {"git": [{"path": "/a", "repository": "x"}]}},
+            {},
+            "spec.storage.git.0.repository",
+        ),
+        (
+            {
+                "storage": {
+                    "git": [{"path": "/a", "repository": "https://h/x", "secretRef": {"name": "s"}}]
+                }
+            },
             {},
             "spec.storage.git.0.secretRef.name",
         ),
         ({"storage": {"s3": [{"path": "/a", "bucket": "B"}]}}, {}, "spec.storage.s3.0.bucket"),
     ],
 )
-def test_what_cannot_be_is_told_at_the_field_that_said_it(spec: dict[str, Any], top: dict[str, Any], place: str) -> None:
+def test_what_cannot_be_is_told_at_the_field_that_said_it(
+    spec: dict[str, Any], top: dict[str, Any], place: str
+) -> None:
     asked = read(TUTORIAL | {"spec": TUTORIAL["spec"] | spec} | top, Architecture.DISTRIBUTED)
     found = Invalid([(each.field, each.text) for each in problems(asked.for_project(HERE))])
     assert {field for field, _ in asked.in_words_of_the_body(found).problems} == {place}
@@ -249,8 +326,14 @@ def test_the_default_pool_alone_asks_for_nothing() -> None:
 
 
 def test_choices_are_read() -> None:
-    spec = distributed(priorityClass="very-high", minReplicas=1, maxReplicas=4, distributedFramework="JAX").spec
-    assert (spec.lifecycle.priority, spec.elastic and spec.elastic.max_workers, spec.framework) == (Priority.VERY_HIGH, 4, Framework.JAX)
+    spec = distributed(
+        priorityClass="very-high", minReplicas=1, maxReplicas=4, distributedFramework="JAX"
+    ).spec
+    assert (spec.lifecycle.priority, spec.elastic and spec.elastic.max_workers, spec.framework) == (
+        Priority.VERY_HIGH,
+        4,
+        Framework.JAX,
+    )
 
 
 UNSUPPORTED: dict[str, Any] = {
@@ -308,31 +391,76 @@ def test_what_cannot_be_heeded_is_refused_by_name(field: str) -> None:
 
 NESTED: list[tuple[str, dict[str, Any]]] = [
     ("spec.compute.gpuPortionLimit", {"compute": {"gpuPortionRequest": 0.5, "gpuPortionLimit": 1}}),
-    ("spec.compute.gpuMemoryLimit", {"compute": {"gpuMemoryRequest": "1Gi", "gpuMemoryLimit": "2Gi"}}),
+    (
+        "spec.compute.gpuMemoryLimit",
+        {"compute": {"gpuMemoryRequest": "1Gi", "gpuMemoryLimit": "2Gi"}},
+    ),
     ("spec.compute.gpuPortionRequest", {"compute": {"gpuRequestType": "portion"}}),
     ("spec.compute.gpuMemoryRequest", {"compute": {"gpuRequestType": "memory"}}),
     ("spec.compute.cpuCoreRequest", {"compute": {"cpuCoreRequest": "1"}}),
     ("spec.compute.cpuCoreLimit", {"compute": {"cpuCoreLimit": 1e300}}),
     ("spec.compute.gpus", {"compute": {"gpus": 1}}),
-    ("spec.compute.extendedResources.0.amount", {"compute": {"extendedResources": [{"amount": "1"}]}}),
-    ("spec.imagePullSecrets.0.userCredential", {"imagePullSecrets": [{"name": "a", "userCredential": True}]}),
-    ("spec.environmentVariables.0.secret", {"environmentVariables": [{"name": "A", "value": "", "secret": {}}]}),
-    ("spec.environmentVariables.0.userCredential", {"environmentVariables": [{"name": "A", "userCredential": {"name": "x"}}]}),
+    (
+        "spec.compute.extendedResources.0.amount",
+        {"compute": {"extendedResources": [{"amount": "1"}]}},
+    ),
+    (
+        "spec.imagePullSecrets.0.userCredential",
+        {"imagePullSecrets": [{"name": "a", "userCredential": True}]},
+    ),
+    (
+        "spec.environmentVariables.0.secret",
+        {"environmentVariables": [{"name": "A", "value": "", "secret": {}}]},
+    ),
+    (
+        "spec.environmentVariables.0.userCredential",
+        {"environmentVariables": [{"name": "A", "userCredential": {"name": "x"}}]},
+    ),
     ("spec.storage.pvc.0.claimName", {"storage": {"pvc": [{"path": "/a", "claimName": "a"}]}}),
-    ("spec.storage.pvc.0.claimInfo.volumeMode", {"storage": {"pvc": [{"claimInfo": {"size": "1G", "volumeMode": "Block"}}]}}),
-    ("spec.storage.pvc.0.claimInfo.accessModes", {"storage": {"pvc": [{"claimInfo": {"accessModes": ["ReadWriteOnce"]}}]}}),
-    ("spec.storage.pvc.0.ephemeral", {"storage": {"pvc": [{"existingPvc": True, "ephemeral": True}]}}),
+    (
+        "spec.storage.pvc.0.claimInfo.volumeMode",
+        {"storage": {"pvc": [{"claimInfo": {"size": "1G", "volumeMode": "Block"}}]}},
+    ),
+    (
+        "spec.storage.pvc.0.claimInfo.accessModes",
+        {"storage": {"pvc": [{"claimInfo": {"accessModes": ["ReadWriteOnce"]}}]}},
+    ),
+    (
+        "spec.storage.pvc.0.ephemeral",
+        {"storage": {"pvc": [{"existingPvc": True, "ephemeral": True}]}},
+    ),
     ("spec.storage.pvc.0.dataSharing", {"storage": {"pvc": [{"dataSharing": True}]}}),
     ("spec.storage.git.0.passwordSecret", {"storage": {"git": [{"passwordSecret": "x"}]}}),
-    ("spec.storage.git.0.secretRef.authenticationMethod", {"storage": {"git": [{"secretRef": {"authenticationMethod": "token"}}]}}),
-    ("spec.storage.git.0.secretRef.secretKeyOfUser", {"storage": {"git": [{"secretRef": {"secretKeyOfUser": "User"}}]}}),
-    ("spec.storage.s3.0.secretKeyOfSecretKey", {"storage": {"s3": [{"secretKeyOfSecretKey": "other"}]}}),
+    (
+        "spec.storage.git.0.secretRef.authenticationMethod",
+        {"storage": {"git": [{"secretRef": {"authenticationMethod": "token"}}]}},
+    ),
+    (
+        "spec.storage.git.0.secretRef.secretKeyOfUser",
+        {"storage": {"git": [{"secretRef": {"secretKeyOfUser": "User"}}]}},
+    ),
+    (
+        "spec.storage.s3.0.secretKeyOfSecretKey",
+        {"storage": {"s3": [{"secretKeyOfSecretKey": "other"}]}},
+    ),
     ("spec.storage.s3.0.readOnly", {"storage": {"s3": [{"readOnly": False}]}}),
-    ("spec.storage.pvc.0.claimInfo", {"storage": {"pvc": [{"existingPvc": True, "claimInfo": {"size": "1G"}}]}}),
+    (
+        "spec.storage.pvc.0.claimInfo",
+        {"storage": {"pvc": [{"existingPvc": True, "claimInfo": {"size": "1G"}}]}},
+    ),
     ("spec.storage.emptyDirVolume.0.medium", {"storage": {"emptyDirVolume": [{"medium": "Disk"}]}}),
-    ("spec.storage.nfs.0.readOnly", {"storage": {"nfs": [{"readOnly": True, "writableByRank0Only": True}]}}),
-    ("spec.storage.hostPath.0.mountPropagation", {"storage": {"hostPath": [{"mountPropagation": "Both"}]}}),
-    ("spec.storage.secretVolume.0.defaultMode", {"storage": {"secretVolume": [{"defaultMode": "0888"}]}}),
+    (
+        "spec.storage.nfs.0.readOnly",
+        {"storage": {"nfs": [{"readOnly": True, "writableByRank0Only": True}]}},
+    ),
+    (
+        "spec.storage.hostPath.0.mountPropagation",
+        {"storage": {"hostPath": [{"mountPropagation": "Both"}]}},
+    ),
+    (
+        "spec.storage.secretVolume.0.defaultMode",
+        {"storage": {"secretVolume": [{"defaultMode": "0888"}]}},
+    ),
     ("spec.security.runAsUid", {"security": {"uidGidSource": "fromTheImage", "runAsUid": 1}}),
     ("spec.security.seccompProfileType", {"security": {"seccompProfileType": "Localhost"}}),
     ("spec.security.supplementalGroups", {"security": {"supplementalGroups": "1,x"}}),
@@ -359,7 +487,9 @@ TOP: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("field", "changes"), TOP, ids=[f"{field}-{number}" for number, (field, _) in enumerate(TOP)])
+@pytest.mark.parametrize(
+    ("field", "changes"), TOP, ids=[f"{field}-{number}" for number, (field, _) in enumerate(TOP)]
+)
 def test_what_is_wrong_above_the_spec_is_refused(field: str, changes: dict[str, Any]) -> None:
     assert field in refusal(TUTORIAL | changes)
 
@@ -370,19 +500,34 @@ def test_a_body_that_is_no_submission_is_refused(body: object) -> None:
 
 
 def test_a_standard_workload_has_no_fields_of_distributed_ones() -> None:
-    assert refusal(TUTORIAL, Architecture.STANDARD).keys() == {"spec.distributedFramework", "spec.numWorkers"}
+    assert refusal(TUTORIAL, Architecture.STANDARD).keys() == {
+        "spec.distributedFramework",
+        "spec.numWorkers",
+    }
 
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=10,
 )
 FIELDS = st.sampled_from(sorted(UNSUPPORTED))
 
 
-@given(st.dictionaries(FIELDS, JSON, max_size=6), st.dictionaries(FIELDS, JSON, max_size=4), st.sampled_from(Architecture))
+@given(
+    st.dictionaries(FIELDS, JSON, max_size=6),
+    st.dictionaries(FIELDS, JSON, max_size=4),
+    st.sampled_from(Architecture),
+)
 @settings(max_examples=100, deadline=None)
-def test_whatever_comes_is_understood_or_refused(spec: dict[str, Any], master: dict[str, Any], architecture: Architecture) -> None:
+def test_whatever_comes_is_understood_or_refused(
+    spec: dict[str, Any], master: dict[str, Any], architecture: Architecture
+) -> None:
     with contextlib.suppress(Invalid):
-        problems(read(IDS | {"name": "x", "spec": spec, "masterSpec": master}, architecture).for_project(HERE))
+        problems(
+            read(IDS | {"name": "x", "spec": spec, "masterSpec": master}, architecture).for_project(
+                HERE
+            )
+        )

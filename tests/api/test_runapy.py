@@ -1,4 +1,6 @@
-"""Run:ai's own client against our server: the package as it is on PyPI, a real server process, no cluster behind it."""
+"""Run:ai's own client against our server: the package as it is on PyPI, a real server process, no
+cluster behind it.
+"""
 
 import json
 from collections.abc import Iterator
@@ -29,7 +31,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[WebServer
 @pytest.fixture(scope="module")
 def client(server: tuple[WebServer, list[str]]) -> Iterator[Any]:
     web, (client_id, secret, *_) = server
-    configuration = runai.Configuration(client_id=client_id, client_secret=secret, runai_base_url=web.url)
+    configuration = runai.Configuration(
+        client_id=client_id, client_secret=secret, runai_base_url=web.url
+    )
     with runai.ApiClient(configuration) as api_client:
         yield RunaiClient(api_client)
 
@@ -37,7 +41,9 @@ def client(server: tuple[WebServer, list[str]]) -> Iterator[Any]:
 @pytest.fixture
 def workload(client: Any, request: pytest.FixtureRequest) -> dict[str, Any]:
     """What create answers, for a workload named after the test."""
-    (project,) = client.organizations.projects.get_projects(filter_by=["name==team-a"]).data["projects"]
+    (project,) = client.organizations.projects.get_projects(filter_by=["name==team-a"]).data[
+        "projects"
+    ]
     asked = models.DistributedCreationRequest(
         name=request.node.name.replace("_", "-")[:50].strip("-"),
         projectId=project["id"],
@@ -48,7 +54,11 @@ def workload(client: Any, request: pytest.FixtureRequest) -> dict[str, Any]:
             distributedFramework="PyTorch",
             environmentVariables=[models.EnvironmentVariable(name="A", value="b c")],
             compute=models.SupersetSpecAllOfCompute(
-                cpuCoreRequest=0.1, gpuRequestType="portion", cpuMemoryRequest="100M", gpuDevicesRequest=1, gpuPortionRequest=0.1
+                cpuCoreRequest=0.1,
+                gpuRequestType="portion",
+                cpuMemoryRequest="100M",
+                gpuDevicesRequest=1,
+                gpuPortionRequest=0.1,
             ),
         ),
     )
@@ -61,15 +71,25 @@ def test_projects_and_clusters(client: Any, server: tuple[WebServer, list[str]])
     *_, project, cluster = server[1]
     found = client.organizations.projects.get_projects(filter_by=["name==team-a"]).data
     assert [(each["id"], each["clusterId"]) for each in found["projects"]] == [(project, cluster)]
-    assert client.organizations.projects.get_projects(filter_by=["name==team-b"]).data["projects"] == []
+    assert (
+        client.organizations.projects.get_projects(filter_by=["name==team-b"]).data["projects"]
+        == []
+    )
     assert [each["uuid"] for each in client.organizations.clusters.get_clusters().data] == [cluster]
 
 
 def test_create_and_get(client: Any, workload: dict[str, Any]) -> None:
     made = models.DistributedWorkload.from_dict(workload)
-    got = models.DistributedWorkload.from_dict(client.workloads.distributed.get_distributed(made.workload_id).data)
+    got = models.DistributedWorkload.from_dict(
+        client.workloads.distributed.get_distributed(made.workload_id).data
+    )
     assert got == made
-    assert (got.created_by, got.actual_phase, got.spec.num_workers, got.spec.compute.gpu_portion_request) == (
+    assert (
+        got.created_by,
+        got.actual_phase,
+        got.spec.num_workers,
+        got.spec.compute.gpu_portion_request,
+    ) == (
         "team-a/ci",
         "Creating",
         2,
@@ -77,11 +97,19 @@ def test_create_and_get(client: Any, workload: dict[str, Any]) -> None:
     )
 
 
-def test_every_framework_and_what_is_new_of_storage(client: Any, server: tuple[WebServer, list[str]]) -> None:
+def test_every_framework_and_what_is_new_of_storage(
+    client: Any, server: tuple[WebServer, list[str]]
+) -> None:
     *_, project, cluster = server[1]
     modes = models.PvcAccessModes(readWriteOnce=True, readWriteMany=True)
     storage = models.SupersetSpecAllOfStorage(
-        pvc=[models.PvcInstance(path="/out", existingPvc=False, claimInfo=models.ClaimInfo(size="1G", accessModes=modes))],
+        pvc=[
+            models.PvcInstance(
+                path="/out",
+                existingPvc=False,
+                claimInfo=models.ClaimInfo(size="1G", accessModes=modes),
+            )
+        ],
         git=[
             models.GitInstance(
                 repository="https://git.example.com/a/b",
@@ -90,10 +118,18 @@ def test_every_framework_and_what_is_new_of_storage(client: Any, server: tuple[W
                 secretRef=models.GitSecretRef(name="login", authenticationMethod="password"),
             )
         ],
-        s3=[models.S3Instance(bucket="images", path="/data", url="https://s3.example.com", accessKeySecret="keys")],
+        s3=[
+            models.S3Instance(
+                bucket="images", path="/data", url="https://s3.example.com", accessKeySecret="keys"
+            )
+        ],
     )
     for framework in ("PyTorch", "TF", "XGBoost", "JAX", "MPI"):
-        mpi = {"slotsPerWorker": 2, "mpiLauncherCreationPolicy": "WaitForWorkersReady"} if framework == "MPI" else {}
+        mpi = (
+            {"slotsPerWorker": 2, "mpiLauncherCreationPolicy": "WaitForWorkersReady"}
+            if framework == "MPI"
+            else {}
+        )
         spec = models.DistributedSpecSpec(
             image="a",
             numWorkers=2,
@@ -104,8 +140,12 @@ def test_every_framework_and_what_is_new_of_storage(client: Any, server: tuple[W
             **mpi,
         )
         ids = {"name": f"of-{framework.lower()}", "projectId": project, "clusterId": cluster}
-        made = client.workloads.distributed.create_distributed(models.DistributedCreationRequest(**ids, spec=spec)).data
-        got = models.DistributedWorkload.from_dict(client.workloads.distributed.get_distributed(made["workloadId"]).data)
+        made = client.workloads.distributed.create_distributed(
+            models.DistributedCreationRequest(**ids, spec=spec)
+        ).data
+        got = models.DistributedWorkload.from_dict(
+            client.workloads.distributed.get_distributed(made["workloadId"]).data
+        )
         assert got.spec.distributed_framework == framework
         assert (got.spec.node_pools, got.spec.pod_affinity) == (spec.node_pools, spec.pod_affinity)
         assert got.spec.storage.git[0].secret_ref.authentication_method == "password"
@@ -115,40 +155,79 @@ def test_every_framework_and_what_is_new_of_storage(client: Any, server: tuple[W
 
 
 def test_lists(client: Any, workload: dict[str, Any]) -> None:
-    found = client.workloads.workloads.get_workloads(filter_by=[f"name=={workload['name']}", "phase!=Failed"], deleted=False, limit=5).data
+    found = client.workloads.workloads.get_workloads(
+        filter_by=[f"name=={workload['name']}", "phase!=Failed"], deleted=False, limit=5
+    ).data
     (listed,) = [models.Workload.from_dict(each) for each in found["workloads"]]
-    assert (listed.id, listed.requested_pods.number, listed.submitted_by) == (workload["workloadId"], 3, "team-a/ci")
-    assert models.Workload.from_dict(client.workloads.workloads.get_workload(listed.id).data).name == workload["name"]
+    assert (listed.id, listed.requested_pods.number, listed.submitted_by) == (
+        workload["workloadId"],
+        3,
+        "team-a/ci",
+    )
+    assert (
+        models.Workload.from_dict(client.workloads.workloads.get_workload(listed.id).data).name
+        == workload["name"]
+    )
 
 
-def test_suspend_resume_and_delete(client: Any, workload: dict[str, Any], server: tuple[WebServer, list[str]]) -> None:
+def test_suspend_resume_and_delete(
+    client: Any, workload: dict[str, Any], server: tuple[WebServer, list[str]]
+) -> None:
     key, one = workload["workloadId"], client.workloads.distributed
     assert one.suspend_distributed(key).data["code"] == 202
     assert one.get_distributed(key).data["actualPhase"] == "Stopping"
     # What the cluster would say, if there was one.
-    server[0].python(f"from workloads.models import Workload; Workload.objects.filter(pk='{key}').update(status='Stopped')")
+    server[0].python(
+        "from workloads.models import Workload; "
+        f"Workload.objects.filter(pk='{key}').update(status='Stopped')"
+    )
     assert one.resume_distributed(key).status_code == 202
     assert one.get_distributed(key).data["actualPhase"] == "Resuming"
     assert one.delete_distributed(key).status_code == 202
     assert one.get_distributed(key).data["desiredPhase"] == "Deleted"
 
 
-def test_pods_events_and_history(client: Any, workload: dict[str, Any], server: tuple[WebServer, list[str]]) -> None:
+def test_pods_events_and_history(
+    client: Any, workload: dict[str, Any], server: tuple[WebServer, list[str]]
+) -> None:
     key = workload["workloadId"]
-    server[0].python(f"from workloads.models import Pod; Pod.objects.create(workload_id='{key}', attempt=1, uid='u', name='p-master-0')")
-    (pod,) = [models.Pod1.from_dict(each) for each in client.workloads.pods.get_workload_pods(key).data["pods"]]
+    server[0].python(
+        f"from workloads.models import Pod; Pod.objects.create(workload_id='{key}', attempt=1, "
+        "uid='u', name='p-master-0')"
+    )
+    (pod,) = [
+        models.Pod1.from_dict(each)
+        for each in client.workloads.pods.get_workload_pods(key).data["pods"]
+    ]
     assert (pod.name, pod.workload_id) == ("p-master-0", key)
-    everywhere = client.workloads.pods.list_pods(verbosity=models.PodVerbosity.FULL, filter_by=[f"workloadId=={key}"]).data["pods"]
+    everywhere = client.workloads.pods.list_pods(
+        verbosity=models.PodVerbosity.FULL, filter_by=[f"workloadId=={key}"]
+    ).data["pods"]
     assert [each["workloadName"] for each in everywhere] == [workload["name"]]
-    events = [models.Event1.from_dict(each) for each in client.workloads.events.get_workload_events(key, sort_order="asc").data["events"]]
+    events = [
+        models.Event1.from_dict(each)
+        for each in client.workloads.events.get_workload_events(key, sort_order="asc").data[
+            "events"
+        ]
+    ]
     assert [event.reason for event in events] == ["Submitted"]
     records = client.workloads.events.get_workload_history(key).data["records"]
-    assert [models.HistoryRecord1.from_dict(each).spec.phase_update.phase for each in records] == ["Creating"]
+    assert [models.HistoryRecord1.from_dict(each).spec.phase_update.phase for each in records] == [
+        "Creating"
+    ]
 
 
-def test_refusals_are_told_and_not_repeated(client: Any, workload: dict[str, Any], server: tuple[WebServer, list[str]]) -> None:
-    again = {"name": workload["name"], "projectId": workload["projectId"], "clusterId": workload["clusterId"]}
-    taken = models.DistributedCreationRequest(**again, spec=models.DistributedSpecSpec(image="a", distributedFramework="PyTorch"))
+def test_refusals_are_told_and_not_repeated(
+    client: Any, workload: dict[str, Any], server: tuple[WebServer, list[str]]
+) -> None:
+    again = {
+        "name": workload["name"],
+        "projectId": workload["projectId"],
+        "clusterId": workload["clusterId"],
+    }
+    taken = models.DistributedCreationRequest(
+        **again, spec=models.DistributedSpecSpec(image="a", distributedFramework="PyTorch")
+    )
     with pytest.raises(runai.exceptions.ApiException) as refused:
         client.workloads.distributed.create_distributed(taken)
     assert "is free" in str(refused.value)
@@ -156,4 +235,8 @@ def test_refusals_are_told_and_not_repeated(client: Any, workload: dict[str, Any
         client.workloads.distributed.get_distributed("9a6a3a54-56f6-4f37-9ba7-4cbb5d4d4f7e")
     assert "no such workload" in str(refused.value)
     with pytest.raises(ValueError, match="credentials are not right"):
-        runai.ApiClient(runai.Configuration(client_id=server[1][0], client_secret="wrong", runai_base_url=server[0].url))
+        runai.ApiClient(
+            runai.Configuration(
+                client_id=server[1][0], client_secret="wrong", runai_base_url=server[0].url
+            )
+        )

@@ -35,7 +35,12 @@ def test_the_tutorial_s_curl_opens_a_workload(cast: Cast) -> None:
     told = Caller(cast.bob)("POST", DISTRIBUTED, TUTORIAL | ids, 202)
     workload = Workload.objects.get()
     assert told["workloadId"] == str(workload.pk)
-    assert (told["name"], told["createdBy"], told["desiredPhase"], told["actualPhase"]) == ("dist-train1", "bob", "Running", "Creating")
+    assert (told["name"], told["createdBy"], told["desiredPhase"], told["actualPhase"]) == (
+        "dist-train1",
+        "bob",
+        "Running",
+        "Creating",
+    )
     assert from_json(workload.spec).pods == 3
     assert told["spec"]["compute"]["gpuPortionRequest"] == 0.1
 
@@ -49,7 +54,10 @@ def test_what_was_submitted_is_shown_as_it_was(cast: Cast) -> None:
 
 
 def test_a_standard_workload_has_its_own_address(cast: Cast) -> None:
-    bob, body = Caller(cast.bob), a_body(cast) | {"spec": {"image": "python:3.12", "completions": 4, "parallelism": 2}}
+    bob, body = (
+        Caller(cast.bob),
+        a_body(cast) | {"spec": {"image": "python:3.12", "completions": 4, "parallelism": 2}},
+    )
     told = bob("POST", STANDARD, body, 202)
     assert bob("GET", f"{STANDARD}/{told['workloadId']}")["spec"]["completions"] == 4
     bob("GET", f"{DISTRIBUTED}/{told['workloadId']}", status=404)
@@ -60,7 +68,10 @@ def test_stop_run_and_delete_are_accepted_and_asked_of_the_journal(cast: Cast) -
     bob = Caller(cast.bob)
     workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
     one = f"{DISTRIBUTED}/{workload.pk}"
-    assert bob("POST", f"{one}/suspend", status=202) == {"code": 202, "message": "train1 is being stopped."}
+    assert bob("POST", f"{one}/suspend", status=202) == {
+        "code": 202,
+        "message": "train1 is being stopped.",
+    }
     assert bob("GET", one)["actualPhase"] == "Stopping"
     assert "message" in bob("POST", f"{one}/resume", status=409)
     ended(workload)
@@ -91,13 +102,26 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("spec.image", {"spec": {"distributedFramework": "PyTorch"}}),
     ("spec.distributedFramework", {"spec": {"image": "a"}}),
     ("spec.distributedFramework", {"spec": {"image": "a", "distributedFramework": "Horovod"}}),
-    ("spec.compute.cpuMemoryRequest", {"spec": {"image": "a", "distributedFramework": "PyTorch", "compute": {"cpuMemoryRequest": "1GB"}}}),
+    (
+        "spec.compute.cpuMemoryRequest",
+        {
+            "spec": {
+                "image": "a",
+                "distributedFramework": "PyTorch",
+                "compute": {"cpuMemoryRequest": "1GB"},
+            }
+        },
+    ),
     ("masterSpec.image", {"masterSpec": {"image": "not an image"}}),
 ]
 
 
-@pytest.mark.parametrize(("field", "changes"), BAD, ids=[f"{field}-{number}" for number, (field, _) in enumerate(BAD)])
-def test_bad_input_is_400_with_the_field_and_opens_nothing(cast: Cast, field: str, changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("field", "changes"), BAD, ids=[f"{field}-{number}" for number, (field, _) in enumerate(BAD)]
+)
+def test_bad_input_is_400_with_the_field_and_opens_nothing(
+    cast: Cast, field: str, changes: dict[str, Any]
+) -> None:
     refused = Caller(cast.bob)("POST", DISTRIBUTED, a_body(cast) | changes, 400)
     assert field in [each["field"] for each in refused["details"]]
     assert not Workload.objects.exists()
@@ -107,13 +131,18 @@ def test_bad_input_is_400_with_the_field_and_opens_nothing(cast: Cast, field: st
 def test_every_framework_is_launched(cast: Cast, framework: Framework) -> None:
     bob = Caller(cast.bob)
     told = bob("POST", DISTRIBUTED, a_body(cast, distributedFramework=framework.value), 202)
-    assert (Workload.objects.get().framework, told["spec"]["distributedFramework"]) == (framework.value, framework.value)
+    assert (Workload.objects.get().framework, told["spec"]["distributedFramework"]) == (
+        framework.value,
+        framework.value,
+    )
     listed = bob("GET", f"/workloads?filterBy=distributedFramework=={framework.value}")["workloads"]
     assert [each["distributedFramework"] for each in listed] == [framework.value]
 
 
 def test_what_the_cluster_cannot_do_is_refused_at_its_field(cast: Cast) -> None:
-    cast.cluster.capabilities = Capabilities(served=frozenset(("kubeflow.org/v1/pytorchjobs",))).to_json()
+    cast.cluster.capabilities = Capabilities(
+        served=frozenset(("kubeflow.org/v1/pytorchjobs",))
+    ).to_json()
     cast.cluster.save()
     bob = Caller(cast.bob)
     refused = bob("POST", DISTRIBUTED, a_body(cast, distributedFramework="JAX"), 400)
@@ -139,7 +168,10 @@ def test_the_node_pools_that_were_asked_for_are_shown(cast: Cast) -> None:
 
 def test_a_project_of_others_reads_like_one_that_does_not_exist(cast: Cast) -> None:
     mallory, hidden = Caller(cast.mallory), a_body(cast)
-    refused = [mallory("POST", DISTRIBUTED, hidden | {"projectId": each}, 400)["message"] for each in (str(cast.team_a.pk), "4711")]
+    refused = [
+        mallory("POST", DISTRIBUTED, hidden | {"projectId": each}, 400)["message"]
+        for each in (str(cast.team_a.pk), "4711")
+    ]
     assert refused[0].replace(f"project {cast.team_a.pk} ", "project 4711 ") == refused[1]
 
 
@@ -147,17 +179,30 @@ def test_a_workload_of_others_reads_like_one_that_does_not_exist(cast: Cast) -> 
     mallory = Caller(cast.mallory)
     workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
     for key in (workload.pk, uuid.uuid4()):
-        for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/suspend"), ("POST", "/resume")):
-            assert mallory(method, f"{DISTRIBUTED}/{key}{path}", status=404)["message"] == actions.NOT_THERE
+        for method, path in (
+            ("GET", ""),
+            ("DELETE", ""),
+            ("POST", "/suspend"),
+            ("POST", "/resume"),
+        ):
+            assert (
+                mallory(method, f"{DISTRIBUTED}/{key}{path}", status=404)["message"]
+                == actions.NOT_THERE
+            )
         for path in ("", "/pods", "/events", "/history"):
-            assert mallory("GET", f"/workloads/{key}{path}", status=404)["message"] == actions.NOT_THERE
+            assert (
+                mallory("GET", f"/workloads/{key}{path}", status=404)["message"]
+                == actions.NOT_THERE
+            )
 
 
 def test_a_viewer_looks_on(cast: Cast) -> None:
     vera = Caller(cast.vera)
     workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
     assert vera("GET", f"{DISTRIBUTED}/{workload.pk}")["name"] == "train1"
-    assert "it takes L2 researcher" in vera("POST", DISTRIBUTED, a_body(cast, "other"), 403)["message"]
+    assert (
+        "it takes L2 researcher" in vera("POST", DISTRIBUTED, a_body(cast, "other"), 403)["message"]
+    )
     for method, path in (("DELETE", ""), ("POST", "/suspend"), ("POST", "/resume")):
         vera(method, f"{DISTRIBUTED}/{workload.pk}{path}", status=403)
     assert Workload.objects.get().status == Status.CREATING
@@ -193,21 +238,49 @@ def test_a_malformed_body_is_400(cast: Cast, body: bytes) -> None:
 def test_a_body_that_is_too_large_is_413_and_a_form_is_415(cast: Cast) -> None:
     bob = Caller(cast.bob)
     bob("POST", DISTRIBUTED, b" " * (LARGEST_BODY + 1), 413)
-    form = bob.client.post(f"/api/v1{DISTRIBUTED}", {"name": "x"}, headers={"authorization": f"Bearer {bob.token}"})
+    form = bob.client.post(
+        f"/api/v1{DISTRIBUTED}", {"name": "x"}, headers={"authorization": f"Bearer {bob.token}"}
+    )
     assert (form.status_code, form.json()["code"]) == (415, 415)
 
 
-@given(st.dictionaries(st.sampled_from(["name", "spec", "projectId", "masterSpec", "noMaster", "x"]), JSON, max_size=4), JSON)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.dictionaries(
+        st.sampled_from(["name", "spec", "projectId", "masterSpec", "noMaster", "x"]),
+        JSON,
+        max_size=4,
+    ),
+    JSON,
+)
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_no_body_makes_it_fail(cast: Cast, changes: dict[str, Any], spec: Any) -> None:
-    body = a_body(cast) | ({"spec": {"image": "a", "distributedFramework": "PyTorch", "compute": spec, "storage": spec}} | changes)
+    body = a_body(cast) | (
+        {
+            "spec": {
+                "image": "a",
+                "distributedFramework": "PyTorch",
+                "compute": spec,
+                "storage": spec,
+            }
+        }
+        | changes
+    )
     answer = Caller(cast.bob).raw("POST", DISTRIBUTED, body)
     assert answer.status_code in (202, 400, 409), answer.content
 
 
 def test_an_address_that_is_not_there_is_404_in_json(cast: Cast) -> None:
     bob = Caller(cast.bob)
-    for path in ("/", "/nothing", "/workloads/", "/workloads/not-a-uuid", "/workloads/distributed/5", "/token/"):
+    for path in (
+        "/",
+        "/nothing",
+        "/workloads/",
+        "/workloads/not-a-uuid",
+        "/workloads/distributed/5",
+        "/token/",
+    ):
         assert bob("GET", path, status=404)["code"] == 404
         assert Caller()("POST", path, {}, status=404)["code"] == 404
     bob("PUT", "/workloads", {}, status=405)
@@ -222,10 +295,19 @@ def test_submitting_takes_a_constant_number_of_queries(cast: Cast) -> None:
 
 
 def test_many_are_changed_with_a_result_for_each(cast: Cast) -> None:
-    mine = [journal.opened(a_spec(cast.team_a, f"mine{n}"), project=cast.team_a, by=cast.bob) for n in range(3)]
+    mine = [
+        journal.opened(a_spec(cast.team_a, f"mine{n}"), project=cast.team_a, by=cast.bob)
+        for n in range(3)
+    ]
     theirs = journal.opened(a_spec(cast.team_b), project=cast.team_b, by=cast.mallory)
     ended(mine[1], Status.COMPLETED)
-    ids = [*(str(each.pk) for each in mine), str(mine[0].pk), str(theirs.pk), str(uuid.uuid4()), "x"]
+    ids = [
+        *(str(each.pk) for each in mine),
+        str(mine[0].pk),
+        str(theirs.pk),
+        str(uuid.uuid4()),
+        "x",
+    ]
     results = actions.bulk(ids, "stop", cast.bob)
     assert [each.ok for each in results] == [True, False, True, False, False, False]
     assert [each.text for each in results[3:]] == [actions.NOT_THERE] * 3
@@ -235,7 +317,10 @@ def test_many_are_changed_with_a_result_for_each(cast: Cast) -> None:
 
 
 def test_many_have_a_bound_and_a_known_action(cast: Cast) -> None:
-    for ids, action, field in (([str(n) for n in range(101)], "stop", "ids"), ([], "explode", "action")):
+    for ids, action, field in (
+        ([str(n) for n in range(101)], "stop", "ids"),
+        ([], "explode", "action"),
+    ):
         with pytest.raises(actions.UserError) as refused:
             actions.bulk(ids, action, cast.bob)
         assert refused.value.field == field

@@ -1,4 +1,6 @@
-"""Templates over REST as clients of Run:ai's API have them: below an architecture, with scopeType and master, changed by PUT and PATCH."""
+"""Templates over REST as clients of Run:ai's API have them: below an architecture, with scopeType
+and master, changed by PUT and PATCH.
+"""
 
 from typing import Any
 
@@ -8,13 +10,25 @@ from environments.models import Template
 from tests.api.calling import Caller
 from tests.cast import Cast
 
-SPEC = {"image": "team/mine:1", "distributedFramework": "PyTorch", "numWorkers": 3, "compute": {"gpuDevicesRequest": 1}}
+SPEC = {
+    "image": "team/mine:1",
+    "distributedFramework": "PyTorch",
+    "numWorkers": 3,
+    "compute": {"gpuDevicesRequest": 1},
+}
 AT = "/workload-templates"
 
 
 def made(cast: Cast, **more: Any) -> dict[str, Any]:
-    meta = {"name": "mine", "description": "words", "scopeType": "project", "scopeId": str(cast.team_a.pk)}
-    told: dict[str, Any] = Caller(cast.bob)("POST", f"{AT}/distributed", {"meta": meta, "spec": SPEC, "locked": ["image"]} | more, 202)
+    meta = {
+        "name": "mine",
+        "description": "words",
+        "scopeType": "project",
+        "scopeId": str(cast.team_a.pk),
+    }
+    told: dict[str, Any] = Caller(cast.bob)(
+        "POST", f"{AT}/distributed", {"meta": meta, "spec": SPEC, "locked": ["image"]} | more, 202
+    )
     return told
 
 
@@ -33,15 +47,23 @@ def test_it_is_there_below_its_architecture_only(cast: Cast) -> None:
     assert bob("GET", f"{AT}/distributed/{key}") == bob("GET", f"{AT}/{key}")
     for method in ("GET", "PUT", "PATCH", "DELETE"):
         bob(method, f"{AT}/trainings/{key}", {}, 404)
-    assert [len(bob("GET", f"{AT}{end}")["entries"]) for end in ("", "/distributed", "/trainings")] == [1, 1, 0]
+    assert [
+        len(bob("GET", f"{AT}{end}")["entries"]) for end in ("", "/distributed", "/trainings")
+    ] == [1, 1, 0]
     assert bob("GET", f"{AT}/count?search=WORDS") == {"count": 1}
-    standard = {"meta": {"name": "one", "scope": "project", "projectId": cast.team_a.pk}, "spec": {"image": "x"}}
+    standard = {
+        "meta": {"name": "one", "scope": "project", "projectId": cast.team_a.pk},
+        "spec": {"image": "x"},
+    }
     assert bob("POST", f"{AT}/trainings", standard, 202)["meta"]["workloadType"] == "Training"
     bob("POST", f"{AT}/trainings", standard | {"spec": SPEC}, 400)
 
 
 def test_put_writes_it_anew_and_what_was_answered_means_the_same(cast: Cast) -> None:
-    bob, told = Caller(cast.bob), made(cast, master={"spec": {"image": "team/master:1"}}, masterSpecSameAsWorker=False)
+    bob, told = (
+        Caller(cast.bob),
+        made(cast, master={"spec": {"image": "team/master:1"}}, masterSpecSameAsWorker=False),
+    )
     assert told["masterSpec"]["image"] == told["master"]["spec"]["image"] == "team/master:1"
     at = f"{AT}/{told['meta']['id']}"
     again = bob("PUT", at, told, 202)
@@ -51,7 +73,12 @@ def test_put_writes_it_anew_and_what_was_answered_means_the_same(cast: Cast) -> 
     bare = {"spec": {"image": "x", "distributedFramework": "JAX", "numWorkers": 1}}
     first, second = bob("PUT", at, bare, 202), bob("PUT", at, bare, 202)
     assert {**first, "meta": None} == {**second, "meta": None}
-    assert (first["meta"]["name"], first["meta"]["description"], first["locked"], first["distributedFramework"]) == (
+    assert (
+        first["meta"]["name"],
+        first["meta"]["description"],
+        first["locked"],
+        first["distributedFramework"],
+    ) == (
         "mine",
         None,
         [],
@@ -66,7 +93,11 @@ def test_patch_changes_what_it_names(cast: Cast) -> None:
     assert bob("PATCH", at, {"meta": {"description": "other"}}, 202)["spec"] == told["spec"]
     changed = bob("PATCH", at, {"spec": {"numWorkers": 5, "compute": {"cpuCoreRequest": 2}}}, 202)
     assert changed["spec"]["compute"] == told["spec"]["compute"] | {"cpuCoreRequest": 2}
-    assert (changed["spec"]["numWorkers"], changed["spec"]["image"], changed["locked"]) == (5, "team/mine:1", ["image"])
+    assert (changed["spec"]["numWorkers"], changed["spec"]["image"], changed["locked"]) == (
+        5,
+        "team/mine:1",
+        ["image"],
+    )
     assert "compute" not in bob("PATCH", at, {"spec": {"compute": None}}, 202)["spec"]
     late = bob("PATCH", at, {"meta": {"version": 1, "description": "late"}}, 409)
     assert "bob changed" in late["message"]

@@ -41,15 +41,22 @@ def test_a_service_account_gets_a_token_however_its_keys_are_spelled(
     account: tuple[ServiceAccount, str], grant: str, names: tuple[str, str]
 ) -> None:
     found, secret = account
-    told = asking("POST", "/token", {"grantType": grant, names[0]: found.client_id, names[1]: secret})
+    told = asking(
+        "POST", "/token", {"grantType": grant, names[0]: found.client_id, names[1]: secret}
+    )
     assert told["expiresIn"] == settings.OPTIONS.token_seconds
-    assert [each["name"] for each in Caller(token=told["accessToken"])("GET", "/org-unit/projects")["projects"]] == ["team-a"]
+    assert [
+        each["name"]
+        for each in Caller(token=told["accessToken"])("GET", "/org-unit/projects")["projects"]
+    ] == ["team-a"]
     found.refresh_from_db()
     assert found.last_used_at is not None
 
 
 def test_a_person_gets_a_token_with_the_password(cast: Cast) -> None:
-    told = asking("POST", "/token", {"GrantType": "password", "userName": "bob", "PASSWORD": PASSWORD})
+    told = asking(
+        "POST", "/token", {"GrantType": "password", "userName": "bob", "PASSWORD": PASSWORD}
+    )
     assert Caller(token=told["accessToken"])("GET", "/workloads") == {"workloads": []}
 
 
@@ -70,7 +77,9 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("body", WRONG, ids=range(len(WRONG)))
-def test_wrong_credentials_are_403_so_that_no_client_tries_them_again(cast: Cast, body: dict[str, Any]) -> None:
+def test_wrong_credentials_are_403_so_that_no_client_tries_them_again(
+    cast: Cast, body: dict[str, Any]
+) -> None:
     assert "not right" in asking("POST", "/token", body, 403)["message"]
 
 
@@ -101,13 +110,20 @@ def test_a_new_password_ends_the_tokens_got_with_the_old_one(cast: Cast) -> None
     assert "not valid" in bob("GET", "/clusters", status=401)["message"]
 
 
-def test_a_rotated_secret_ends_the_tokens_and_the_old_secret(account: tuple[ServiceAccount, str], cast: Cast) -> None:
+def test_a_rotated_secret_ends_the_tokens_and_the_old_secret(
+    account: tuple[ServiceAccount, str], cast: Cast
+) -> None:
     found, secret = account
     program = Caller(found.user)
     program("GET", "/clusters")
     new = actions.rotate_secret(found, cast.alice)
     program("GET", "/clusters", status=401)
-    asking("POST", "/token", {"grantType": "app_token", "AppId": found.client_id, "AppSecret": secret}, 403)
+    asking(
+        "POST",
+        "/token",
+        {"grantType": "app_token", "AppId": found.client_id, "AppSecret": secret},
+        403,
+    )
     asking("POST", "/token", {"grantType": "app_token", "AppId": found.client_id, "AppSecret": new})
 
 
@@ -149,14 +165,19 @@ def test_forged_tokens_do_not_open_it(cast: Cast) -> None:
         tokens.issue(cast.bob)[0][:-3] + "AAA",
     ]
     for token in forged:
-        answer = Caller().raw("GET", "/clusters", authorization=f"Bearer {token}".encode().decode("latin-1"))
+        answer = Caller().raw(
+            "GET", "/clusters", authorization=f"Bearer {token}".encode().decode("latin-1")
+        )
         assert (answer.status_code, answer["WWW-Authenticate"]) == (401, 'Bearer realm="Muster"')
 
 
 def test_a_signed_in_browser_does_not_open_it(cast: Cast) -> None:
     browser = Client()
     browser.force_login(cast.alice)
-    for answer in (browser.get("/api/v1/clusters"), browser.post("/api/v1/workloads/distributed", {}, "application/json")):
+    for answer in (
+        browser.get("/api/v1/clusters"),
+        browser.post("/api/v1/workloads/distributed", {}, "application/json"),
+    ):
         assert (answer.status_code, answer.json()["code"]) == (401, 401)
 
 
@@ -200,8 +221,14 @@ def test_an_address_that_tries_many_names_has_to_wait(cast: Cast) -> None:
         assert FailedSignIns.objects.count() == 2
 
 
-def test_many_programs_behind_one_address_start_at_once(account: tuple[ServiceAccount, str]) -> None:
+def test_many_programs_behind_one_address_start_at_once(
+    account: tuple[ServiceAccount, str],
+) -> None:
     found, secret = account
     for _ in range(150):
-        asking("POST", "/token", {"grantType": "app_token", "AppId": found.client_id, "AppSecret": secret})
+        asking(
+            "POST",
+            "/token",
+            {"grantType": "app_token", "AppId": found.client_id, "AppSecret": secret},
+        )
     assert not FailedSignIns.objects.filter(failures__gt=0).exists()

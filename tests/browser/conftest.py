@@ -1,4 +1,6 @@
-"""A real browser on a real server: Chromium, the console in a process of its own, and the cast in its database."""
+"""A real browser on a real server: Chromium, the console in a process of its own, and the cast in
+its database.
+"""
 
 import contextlib
 import json
@@ -9,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 from tests.cast import PASSWORD
 from tests.console_server import WebServer
@@ -24,19 +33,26 @@ WIDTHS = (360, 1280, 1920)
 LIMIT = 30_000
 """Milliseconds that anything in the browser may take; far more than it does."""
 
-ANSWERED = ("Failed to load resource: the server responded with a status of 4", "Response Status Error Code 4")
+ANSWERED = (
+    "Failed to load resource: the server responded with a status of 4",
+    "Response Status Error Code 4",
+)
 HTMX = "/static/django_htmx/"
 
 TIGHT = """[...document.querySelectorAll('main .pf-v6-c-button')]
-  .filter((each) => each.checkVisibility() && each.clientWidth > 1 && each.scrollWidth > each.clientWidth)
+  .filter((each) => each.checkVisibility() && each.clientWidth > 1
+    && each.scrollWidth > each.clientWidth)
   .map((each) => each.textContent.trim())"""
-"""The buttons of a page whose words stand out of them; those for screen readers alone are one pixel wide."""
+"""The buttons of a page whose words stand out of them; those for screen readers alone are one pixel
+wide.
+"""
 
 CAST = """
 from tests.cast import make_cast
 from clusters.models import Node
 cast = make_cast()
-Node.objects.create(cluster=cast.cluster, name="node-0", is_ready=True, gpu_type="NVIDIA H200", gpus=4, cpu=16, memory=64 << 30)
+Node.objects.create(cluster=cast.cluster, name="node-0", is_ready=True, gpu_type="NVIDIA H200",
+                    gpus=4, cpu=16, memory=64 << 30)
 print(cast.team_a.pk, cast.team_b.pk, cast.cluster.pk)
 """
 
@@ -45,11 +61,16 @@ expect.set_options(timeout=LIMIT)
 
 
 def chromium() -> str:
-    """Where the system's Chromium is. Skips the test where there is none, and fails it on the CI machine, which has to have one."""
+    """Where the system's Chromium is. Skips the test where there is none, and fails it on the CI
+    machine, which has to have one.
+    """
     for name in ("chromium", "chromium-browser", "google-chrome"):
         if found := shutil.which(name):
             return found
-    reason = "no Chromium on this machine; install it (Debian: apt-get install chromium) to run the browser tests"
+    reason = (
+        "no Chromium on this machine; install it (Debian: apt-get install chromium) to run the "
+        "browser tests"
+    )
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
@@ -57,7 +78,9 @@ def chromium() -> str:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Ends with this package: while it runs, asyncio believes that this thread has a running loop."""
+    """Ends with this package: while it runs, asyncio believes that this thread has a running
+    loop.
+    """
     executable = chromium()
     allowed = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
@@ -72,7 +95,9 @@ def browser() -> Iterator[Browser]:
 
 
 class Site:
-    """The console with the cast in it, as production serves it: static files collected, errors as pages."""
+    """The console with the cast in it, as production serves it: static files collected, errors as
+    pages.
+    """
 
     def __init__(self, server: WebServer) -> None:
         self.server = server
@@ -97,7 +122,9 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @contextlib.contextmanager
 def a_context(browser: Browser, url: str) -> Iterator[BrowserContext]:
     """A fresh browser, as far as a site can tell: no cookies, nothing kept."""
-    context = browser.new_context(base_url=url, viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
+    context = browser.new_context(
+        base_url=url, viewport={"width": 1280, "height": 800}, reduced_motion="reduce"
+    )
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     context.set_default_timeout(LIMIT)
     yield context
@@ -106,10 +133,19 @@ def a_context(browser: Browser, url: str) -> Iterator[BrowserContext]:
 
 @contextlib.contextmanager
 def a_tab(context: BrowserContext, forgiven: tuple[str, ...] = ANSWERED) -> Iterator[Page]:
-    """A page. What its console calls an error, a refusal by the CSP among them, fails the test; `forgiven` does not."""
+    """A page. What its console calls an error, a refusal by the CSP among them, fails the test;
+    `forgiven` does not.
+    """
     opened = context.new_page()
     wrong: list[str] = []
-    opened.on("console", lambda message: wrong.append(f"{message.text} ({message.location})") if _is_wrong(message, forgiven) else None)
+    opened.on(
+        "console",
+        lambda message: (
+            wrong.append(f"{message.text} ({message.location})")
+            if _is_wrong(message, forgiven)
+            else None
+        ),
+    )
     opened.on("pageerror", lambda error: wrong.append(str(error)))
     yield opened
     opened.close()
@@ -130,9 +166,13 @@ def page(browser: Browser, site: Site) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="package")
-def installation(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+def installation(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installation]:
     """All of Muster, as `make up` starts it, with a cluster of four GPUs that runs pods."""
-    with Installation(tmp_path_factory.mktemp("installation") / "var", admin_password=PASSWORD).migrated() as started:
+    with Installation(
+        tmp_path_factory.mktemp("installation") / "var", admin_password=PASSWORD
+    ).migrated() as started:
         yield started
 
 
@@ -171,7 +211,9 @@ def sessions() -> dict[str, Any]:
 
 @pytest.fixture
 def sign_in(page: Page, sessions: dict[str, Any]) -> SignIn:
-    """`sign_in("alice")` makes the page hers; `sign_in("bob", at="/projects")` opens that address."""
+    """`sign_in("alice")` makes the page hers; `sign_in("bob", at="/projects")` opens that
+    address.
+    """
 
     def signed_in(name: str, at: str = "/projects") -> Page:
         if name in sessions:
@@ -190,23 +232,33 @@ def sign_in(page: Page, sessions: dict[str, Any]) -> SignIn:
 
 
 def _is_wrong(message: ConsoleMessage, forgiven: tuple[str, ...]) -> bool:
-    """A page that says why it is not there, or a form that comes back, is no error; a missing script is."""
+    """A page that says why it is not there, or a form that comes back, is no error; a missing
+    script is.
+    """
     answered = message.text.startswith(forgiven)
-    return message.type == "error" and not (answered and "/static/" not in message.location["url"].replace(HTMX, ""))
+    return message.type == "error" and not (
+        answered and "/static/" not in message.location["url"].replace(HTMX, "")
+    )
 
 
 def look(page: Page, dark: bool) -> None:
     """Light or dark from now on."""
-    page.evaluate("dark => document.documentElement.classList.toggle('pf-v6-theme-dark', dark)", dark)
+    page.evaluate(
+        "dark => document.documentElement.classList.toggle('pf-v6-theme-dark', dark)", dark
+    )
 
 
 def _dressed(page: Page) -> None:
-    """Waits for the style sheets: what a click led to can be read, and is found, before they are there."""
+    """Waits for the style sheets: what a click led to can be read, and is found, before they are
+    there.
+    """
     page.wait_for_load_state("load")
 
 
 def axe(page: Page) -> None:
-    """Asserts that nothing on the page offends WCAG 2.2 AA, as far as axe can see, in light and in dark."""
+    """Asserts that nothing on the page offends WCAG 2.2 AA, as far as axe can see, in light and in
+    dark.
+    """
     _dressed(page)
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text())
@@ -214,16 +266,29 @@ def axe(page: Page) -> None:
         look(page, dark)
         # Whatever passes needs no account of itself, which takes a third of the time.
         asked = {"runOnly": COLOURS if dark else RULES, "resultTypes": ["violations"]}
-        found = page.evaluate("asked => axe.run(document, asked).then(result => result.violations)", asked)
-        told = [(each["id"], each["impact"], [node["html"][:160] for node in each["nodes"]]) for each in found]
-        assert told == [], f"{page.url} ({'dark' if dark else 'light'}):\n{json.dumps(told, indent=1)}"
+        found = page.evaluate(
+            "asked => axe.run(document, asked).then(result => result.violations)", asked
+        )
+        told = [
+            (each["id"], each["impact"], [node["html"][:160] for node in each["nodes"]])
+            for each in found
+        ]
+        assert told == [], (
+            f"{page.url} ({'dark' if dark else 'light'}):\n{json.dumps(told, indent=1)}"
+        )
 
 
 def fits(page: Page) -> None:
-    """Asserts that the page as a whole does not scroll sideways at any of our widths; leaves the last one."""
+    """Asserts that the page as a whole does not scroll sideways at any of our widths; leaves the
+    last one.
+    """
     _dressed(page)
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
-        over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        over = page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
         assert over <= 0, f"{page.url} is {over} px too wide at {width} px"
-        assert page.evaluate(TIGHT) == [], f"{page.url} has buttons that are too small for their words at {width} px"
+        assert page.evaluate(TIGHT) == [], (
+            f"{page.url} has buttons that are too small for their words at {width} px"
+        )

@@ -1,4 +1,6 @@
-"""Two ways to use a page: a mouse, and a keyboard alone. Both do the same things, so that one walk can be walked with either."""
+"""Two ways to use a page: a mouse, and a keyboard alone. Both do the same things, so that one walk
+can be walked with either.
+"""
 
 import re
 from collections.abc import Callable
@@ -12,7 +14,9 @@ MOST_TABS = 250
 GROUP = "element => element.type === 'radio' && element.name ? `input[name='${element.name}']` : ''"
 
 
-STARTS = "(field, words) => [...field.options].find((option) => option.label.startsWith(words)).value"
+STARTS = (
+    "(field, words) => [...field.options].find((option) => option.label.startsWith(words)).value"
+)
 
 
 class Hands(Protocol):
@@ -110,18 +114,24 @@ class Keyboard:
             if there():
                 return
             self.page.keyboard.press("Tab")
-        raise AssertionError(f"{MOST_TABS} times Tab does not lead to {wanted}; it stands on {_focused(self.page)}")
+        raise AssertionError(
+            f"{MOST_TABS} times Tab does not lead to {wanted}; it stands on {_focused(self.page)}"
+        )
 
     def _walk(self, key: str, wanted: Locator, most: int) -> None:
         for _ in range(most):
             if _has_focus(wanted):
                 return
             self.page.keyboard.press(key)
-        raise AssertionError(f"{most} times {key} does not lead to {wanted}; it stands on {_focused(self.page)}")
+        raise AssertionError(
+            f"{most} times {key} does not lead to {wanted}; it stands on {_focused(self.page)}"
+        )
 
 
 def _has_focus(wanted: Locator) -> bool:
-    return wanted.count() == 1 and bool(wanted.evaluate("element => element === document.activeElement"))
+    return wanted.count() == 1 and bool(
+        wanted.evaluate("element => element === document.activeElement")
+    )
 
 
 def _focused(page: Page) -> str:

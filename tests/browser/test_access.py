@@ -5,7 +5,9 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import SignIn, Site, axe, fits
 
 
-def test_an_administrator_gives_several_people_a_role_and_takes_one_away(sign_in: SignIn, site: Site) -> None:
+def test_an_administrator_gives_several_people_a_role_and_takes_one_away(
+    sign_in: SignIn, site: Site
+) -> None:
     page = sign_in("alice", "/access-rules")
     page.get_by_role("link", name="New access rule").click()
     dialog = page.get_by_role("dialog", name="New access rule")
@@ -37,7 +39,9 @@ def test_a_custom_role_is_made_from_boxes_and_deleted(sign_in: SignIn, site: Sit
     page.goto("/roles?q=Cur")
     row.get_by_role("button", name="Actions for Curator").click()
     page.get_by_role("menuitem", name="Delete").click()
-    page.get_by_role("dialog", name="Delete Curator?").get_by_role("button", name="Delete role").click()
+    page.get_by_role("dialog", name="Delete Curator?").get_by_role(
+        "button", name="Delete role"
+    ).click()
     expect(page.get_by_text("Role Curator is deleted.")).to_be_visible()
 
 
@@ -103,7 +107,9 @@ def test_looking_as_somebody_else_and_back(sign_in: SignIn, site: Site) -> None:
     axe(page)
     page.set_viewport_size({"width": 1280, "height": 800})
     page.get_by_role("link", name="Edit (You may not edit projects").press("Enter")
-    expect(page.get_by_text("You may not edit projects in project team-a. You are Viewer there")).to_be_visible()
+    expect(
+        page.get_by_text("You may not edit projects in project team-a. You are Viewer there")
+    ).to_be_visible()
     page.get_by_role("button", name="Look as yourself again").click()
     expect(page.get_by_text("You look as yourself again.")).to_be_visible()
 

@@ -1,4 +1,6 @@
-"""Clusters in a browser: a connection is tried without losing what was typed, and what cannot be undone is asked first."""
+"""Clusters in a browser: a connection is tried without losing what was typed, and what cannot be
+undone is asked first.
+"""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -33,16 +35,24 @@ def test_only_the_fields_of_the_chosen_way_are_there(page_of_alice: Page) -> Non
     expect(page.get_by_role("textbox", name="Kubeconfig", exact=True)).to_be_visible()
     page.get_by_label("Paste a kubeconfig").focus()
     page.keyboard.press("ArrowDown")
-    expect(page.get_by_role("textbox", name="Address of the API server", exact=True)).to_be_visible()
+    expect(
+        page.get_by_role("textbox", name="Address of the API server", exact=True)
+    ).to_be_visible()
     expect(page.get_by_role("textbox", name="Kubeconfig", exact=True)).to_be_hidden()
-    page.get_by_role("textbox", name="Address of the API server", exact=True).fill("https://169.254.169.254")
+    page.get_by_role("textbox", name="Address of the API server", exact=True).fill(
+        "https://169.254.169.254"
+    )
     page.get_by_role("textbox", name="Token", exact=True).fill("t")
     page.keyboard.press("Enter")
     expect(page.get_by_text("metadata address")).to_be_visible()
-    expect(page.get_by_role("textbox", name="Address of the API server", exact=True)).to_have_value("https://169.254.169.254")
+    expect(page.get_by_role("textbox", name="Address of the API server", exact=True)).to_have_value(
+        "https://169.254.169.254"
+    )
 
 
-def test_a_cluster_with_something_on_it_is_removed_only_when_that_is_ticked(page_of_alice: Page, site: Site) -> None:
+def test_a_cluster_with_something_on_it_is_removed_only_when_that_is_ticked(
+    page_of_alice: Page, site: Site
+) -> None:
     page = page_of_alice
     page.goto(f"/clusters/{site.cluster}")
     page.get_by_role("link", name="Remove").click()
@@ -71,12 +81,15 @@ def test_disabling_is_asked_first(page_of_alice: Page) -> None:
     expect(page.get_by_role("button", name="Check now")).to_be_visible()
 
 
-def test_a_check_that_was_asked_for_is_waited_for_on_the_page(page_of_alice: Page, site: Site) -> None:
+def test_a_check_that_was_asked_for_is_waited_for_on_the_page(
+    page_of_alice: Page, site: Site
+) -> None:
     page = page_of_alice
     page.goto(f"/clusters/{site.cluster}")
     page.get_by_role("button", name="Check now").click()
     expect(page.get_by_text("It is being asked")).to_be_visible()
     site.server.python(
-        "from clusters.tasks import check\nfrom clusters.models import Cluster\ncheck(str(Cluster.objects.get(name='here').pk))"
+        "from clusters.tasks import check\nfrom clusters.models import "
+        "Cluster\ncheck(str(Cluster.objects.get(name='here').pk))"
     )
     expect(page.get_by_text("It is being asked")).to_be_hidden()

@@ -1,4 +1,6 @@
-"""Two administrators change one asset: the second, in a browser, is shown what changed meanwhile and saves on purpose."""
+"""Two administrators change one asset: the second, in a browser, is shown what changed meanwhile
+and saves on purpose.
+"""
 
 from playwright.sync_api import Page, expect
 
@@ -14,7 +16,9 @@ Environment.objects.filter(name="shared-image").update(image="team/theirs", vers
 """
 
 
-def test_a_change_that_comes_too_late_is_shown_and_can_be_saved_anyway(site: Site, sign_in: SignIn, page: Page) -> None:
+def test_a_change_that_comes_too_late_is_shown_and_can_be_saved_anyway(
+    site: Site, sign_in: SignIn, page: Page
+) -> None:
     key = site.server.python(MADE).strip()
     sign_in("alice", f"/environments/{key}/edit")
     page.get_by_label("Image", exact=True).fill("team/mine")

@@ -1,4 +1,6 @@
-"""Every page there is, at all our widths and in both themes. The pages come from the URL table: a new one needs its visit here."""
+"""Every page there is, at all our widths and in both themes. The pages come from the URL table: a
+new one needs its visit here.
+"""
 
 import json
 from collections.abc import Iterator
@@ -23,23 +25,67 @@ ACTS = "only acts, and answers with a page that is visited"
 
 UNSEEN: dict[str, str] = {
     **dict.fromkeys(
-        ("healthz", "readyz", "workloads-changes", "workloads-live", "workload-live", "workloads-csv", "audit-export"), ANSWERS
+        (
+            "healthz",
+            "readyz",
+            "workloads-changes",
+            "workloads-live",
+            "workload-live",
+            "workloads-csv",
+            "audit-export",
+        ),
+        ANSWERS,
     ),
-    **dict.fromkeys(("log-window", "log-search", "log-stream", "log-download", "wizard-save"), ANSWERS),
+    **dict.fromkeys(
+        ("log-window", "log-search", "log-stream", "log-download", "wizard-save"), ANSWERS
+    ),
     **dict.fromkeys((name for name in EVERY if name.startswith("api-")), ANSWERS),
     **dict.fromkeys(("overview-allocation", "overview-csv", "project-allocation"), ANSWERS),
-    **dict.fromkeys(("workload-head", "workload-events", "cluster-checks", "project-now", "wizard-templates"), PARTS),
-    **dict.fromkeys(("sign-out", "home", "workload-new", "workload-stop", "workload-run", "workload-delete"), ACTS),
-    **dict.fromkeys(("sign-on-test", "sessions-end-others", "session-end", "user-second-factor-reset", "user-sessions-end"), ACTS),
+    **dict.fromkeys(
+        ("workload-head", "workload-events", "cluster-checks", "project-now", "wizard-templates"),
+        PARTS,
+    ),
+    **dict.fromkeys(
+        ("sign-out", "home", "workload-new", "workload-stop", "workload-run", "workload-delete"),
+        ACTS,
+    ),
+    **dict.fromkeys(
+        (
+            "sign-on-test",
+            "sessions-end-others",
+            "session-end",
+            "user-second-factor-reset",
+            "user-sessions-end",
+        ),
+        ACTS,
+    ),
     **dict.fromkeys(("user-keys-end", "user-key-end"), ACTS),
     **dict.fromkeys(
-        ("sign-in-code", "sign-on", "sign-on-callback", "sign-on-connect", "sign-on-disconnect"), "seen in test_sign_on.py, on its way"
+        ("sign-in-code", "sign-on", "sign-on-callback", "sign-on-connect", "sign-on-disconnect"),
+        "seen in test_sign_on.py, on its way",
     ),
-    **dict.fromkeys(("user-reset", "user-active", "person-add", "person-role", "person-remove"), ACTS),
-    **dict.fromkeys(("access-rule-delete", "account-secret", "account-delete", "key-secret", "key-delete", "look-as", "look-as-end"), ACTS),
-    **dict.fromkeys(("service-account-create", "service-account-rotate", "service-account-delete"), ACTS),
+    **dict.fromkeys(
+        ("user-reset", "user-active", "person-add", "person-role", "person-remove"), ACTS
+    ),
+    **dict.fromkeys(
+        (
+            "access-rule-delete",
+            "account-secret",
+            "account-delete",
+            "key-secret",
+            "key-delete",
+            "look-as",
+            "look-as-end",
+        ),
+        ACTS,
+    ),
+    **dict.fromkeys(
+        ("service-account-create", "service-account-rotate", "service-account-delete"), ACTS
+    ),
     **dict.fromkeys(("cluster-check", "cluster-enable", "cluster-disable"), ACTS),
-    "workloads-bulk": "answers a POST only; without scripts a page of results, tested in tests/workloads",
+    "workloads-bulk": (
+        "answers a POST only; without scripts a page of results, tested in tests/workloads"
+    ),
 }
 """The addresses that nobody looks at by themselves, and why."""
 
@@ -51,7 +97,11 @@ VISITS: dict[str, list[str]] = {
     "second-factor-codes": ["/account/second-factor/codes"],
     "settings": ["/settings"],
     "users": ["/users", "/users?q=nobody-has-this-name"],
-    "access-rules": ["/access-rules", "/access-rules?type=group", "/access-rules?q=nothing-has-this-name"],
+    "access-rules": [
+        "/access-rules",
+        "/access-rules?type=group",
+        "/access-rules?q=nothing-has-this-name",
+    ],
     "access-rule-new": ["/access-rules/new"],
     "roles": ["/roles", "/roles?q=nothing-has-this-name"],
     "role-new": ["/roles/new", "/roles/new?copy=viewer"],
@@ -87,7 +137,10 @@ VISITS: dict[str, list[str]] = {
     "cluster-new": ["/clusters/new"],
     "cluster-edit": ["/clusters/{cluster}/edit"],
     "cluster-remove": ["/clusters/{cluster}/remove", "/clusters/{missing}/remove"],
-    "cluster-node": ["/clusters/{cluster}/nodes/gpu-node-0", "/clusters/{cluster}/nodes/gpu-node-3"],
+    "cluster-node": [
+        "/clusters/{cluster}/nodes/gpu-node-0",
+        "/clusters/{cluster}/nodes/gpu-node-3",
+    ],
     "single-trust": ["/help/single-trust"],
     "environments": ["/environments", "/environments?q=nothing-has-this-name"],
     "environment": ["/environments/{environment}"],
@@ -127,9 +180,23 @@ VISITS: dict[str, list[str]] = {
     "policy-edit": ["/policies/{policy}/edit"],
     "policy-copy": ["/policies/{policy}/copy"],
     "policy-delete": ["/policies/{policy}/delete"],
-    "workloads": ["/workloads", "/workloads?status=Failed&sort=name", "/workloads?q=nothing-has-this-name", "/workloads?deleted=1"],
-    "workload": ["/workloads/{running}", "/workloads/{pending}", "/workloads/{failed}", "/workloads/{deleted}"],
-    "workload-tab": ["/workloads/{failed}/logs", "/workloads/{running}/details", "/workloads/{pending}/logs"],
+    "workloads": [
+        "/workloads",
+        "/workloads?status=Failed&sort=name",
+        "/workloads?q=nothing-has-this-name",
+        "/workloads?deleted=1",
+    ],
+    "workload": [
+        "/workloads/{running}",
+        "/workloads/{pending}",
+        "/workloads/{failed}",
+        "/workloads/{deleted}",
+    ],
+    "workload-tab": [
+        "/workloads/{failed}/logs",
+        "/workloads/{running}/details",
+        "/workloads/{pending}/logs",
+    ],
     "workload-pods": ["/workloads/{running}/pods", "/workloads/{failed}/pods"],
     "wizard": [
         "/workloads/new/{draft}/start",
@@ -138,7 +205,8 @@ VISITS: dict[str, list[str]] = {
         "/workloads/new/{draft}/review",
     ],
     "wizard-asset": [
-        f"/workloads/new/{{draft}}/assets/{asset}" for asset in ("environment", "compute", "data-source", "data-source?type=git")
+        f"/workloads/new/{{draft}}/assets/{asset}"
+        for asset in ("environment", "compute", "data-source", "data-source?type=git")
     ],
     "wizard-template": ["/workloads/new/{draft}/template"],
     "template-design": ["/templates/design"],
@@ -185,7 +253,9 @@ def test_every_address_is_visited_or_has_its_reason_not_to_be() -> None:
 
 
 @pytest.mark.parametrize("at", [path for paths in VISITS.values() for path in paths] + OTHERS)
-def test_a_page_is_accessible_and_fits(sign_in: SignIn, page: Page, seeded: dict[str, str], at: str) -> None:
+def test_a_page_is_accessible_and_fits(
+    sign_in: SignIn, page: Page, seeded: dict[str, str], at: str
+) -> None:
     if at == "/sign-in":
         page.context.clear_cookies()
         page.goto(at)

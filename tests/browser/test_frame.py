@@ -49,7 +49,12 @@ def test_a_menu_is_walked_with_the_arrow_keys_and_gives_the_focus_back(sign_in: 
     page.keyboard.press("Enter")
     expect(page.get_by_role("menuitem", name="Account")).to_be_focused()
     expect(button).to_have_attribute("aria-expanded", "true")
-    for key, name in (("ArrowDown", "As the system"), ("End", "Sign out"), ("Home", "Account"), ("d", "Dark")):
+    for key, name in (
+        ("ArrowDown", "As the system"),
+        ("End", "Sign out"),
+        ("Home", "Account"),
+        ("d", "Dark"),
+    ):
         page.keyboard.press(key)
         expect(page.locator(":focus")).to_contain_text(name)
     page.keyboard.press("Escape")
@@ -78,7 +83,9 @@ def test_whose_row_it_is_and_what_can_be_done_stay_in_sight(sign_in: SignIn) -> 
     page.goto("/users")
     row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="bob"))
     expect(row.get_by_role("button")).to_be_in_viewport(ratio=1)
-    page.get_by_role("region", name="Users").evaluate("each => { each.scrollLeft = each.scrollWidth }")
+    page.get_by_role("region", name="Users").evaluate(
+        "each => { each.scrollLeft = each.scrollWidth }"
+    )
     expect(row.get_by_role("rowheader")).to_be_in_viewport(ratio=1)
 
 
@@ -96,7 +103,10 @@ def test_a_theme_is_chosen_kept_and_there_from_the_first_paint(sign_in: SignIn) 
     page.get_by_role("button", name="alice").click()
     page.get_by_role("menuitemradio", name="Dark").click()
     expect(page.locator("html")).to_have_class(DARK)
-    page.add_init_script("document.addEventListener('readystatechange', () => { window.first ??= document.documentElement.className })")
+    page.add_init_script(
+        "document.addEventListener('readystatechange', () => { window.first ??= "
+        "document.documentElement.className })"
+    )
     page.reload()
     assert DARK.search(page.evaluate("window.first"))
     page.get_by_role("button", name="alice").click()
@@ -125,7 +135,9 @@ def test_a_dialog_takes_the_focus_and_gives_it_back(sign_in: SignIn) -> None:
     expect(opener).to_be_focused()
 
 
-def test_a_form_in_a_dialog_comes_back_with_its_errors_and_then_shows_the_secret(sign_in: SignIn, site: Site) -> None:
+def test_a_form_in_a_dialog_comes_back_with_its_errors_and_then_shows_the_secret(
+    sign_in: SignIn, site: Site
+) -> None:
     page = sign_in("alice", "/users")
     page.get_by_role("link", name="New user").click()
     dialog = page.locator("#dialog")
@@ -136,7 +148,10 @@ def test_a_form_in_a_dialog_comes_back_with_its_errors_and_then_shows_the_secret
     dialog.get_by_role("button", name="Create user").click()
     dialog.get_by_role("button", name="Copy temporary password").click()
     expect(page.locator("#toasts").get_by_text("Copied.")).to_be_visible()
-    assert page.evaluate("navigator.clipboard.readText()") == dialog.locator("#secret-password").text_content()
+    assert (
+        page.evaluate("navigator.clipboard.readText()")
+        == dialog.locator("#secret-password").text_content()
+    )
     dialog.get_by_role("link", name="Done").click()
     expect(page.get_by_role("row", name=re.compile("carla"))).to_contain_text("Temporary password")
 
@@ -170,14 +185,20 @@ def test_on_a_small_screen_the_navigation_opens_and_closes(sign_in: SignIn) -> N
 
 def test_times_stay_fresh_by_themselves(sign_in: SignIn) -> None:
     page = sign_in("alice")
-    page.evaluate("document.querySelector('time[data-when]').dateTime = new Date(Date.now() - 7260000).toISOString(); muster.freshen()")
+    page.evaluate(
+        "document.querySelector('time[data-when]').dateTime = new Date(Date.now() - "
+        "7260000).toISOString(); muster.freshen()"
+    )
     expect(page.locator("time[data-when]").first).to_have_text("2 h ago")
     assert page.locator("time[data-when]").first.get_attribute("title")
 
 
 def test_the_drawer_opens_beside_the_page_and_gives_the_focus_back(sign_in: SignIn) -> None:
     page = sign_in("alice")
-    page.evaluate("const link = document.getElementById('new-project'); link.dataset.drawer = '/users/new'; delete link.dataset.dialog")
+    page.evaluate(
+        "const link = document.getElementById('new-project'); link.dataset.drawer = "
+        "'/users/new'; delete link.dataset.dialog"
+    )
     opener = page.get_by_role("link", name="New project")
     opener.click()
     drawer = page.get_by_role("dialog", name="Details")

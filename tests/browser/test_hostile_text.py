@@ -1,4 +1,6 @@
-"""What pods, events and objects say is text: full of markup, scripts, colours and control bytes, it is shown and nothing of it runs."""
+"""What pods, events and objects say is text: full of markup, scripts, colours and control bytes, it
+is shown and nothing of it runs.
+"""
 
 import re
 from contextlib import closing
@@ -42,7 +44,9 @@ pytestmark = pytest.mark.timeout(300)
 
 @dataclass(frozen=True)
 class Hostile:
-    """A workload that wrote all that and failed, one that could not be started, and where events about them are put."""
+    """A workload that wrote all that and failed, one that could not be started, and where events
+    about them are put.
+    """
 
     fails: str
     is_refused: str
@@ -68,7 +72,10 @@ def hostile(installation: Installation, tmp_path_factory: pytest.TempPathFactory
             api.post(EVENTS, event(number, about)).ok(201)
         for each in (fails, refused):
             eventually(lambda each=each: program.phase(each) == "Failed", 120)
-        api.patch(f"{PODS}/unstartable-master-0/status", {"status": {"reason": MARKED[:60], "message": f"{SCRIPT} {TEMPLATE}"}}).ok()
+        api.patch(
+            f"{PODS}/unstartable-master-0/status",
+            {"status": {"reason": MARKED[:60], "message": f"{SCRIPT} {TEMPLATE}"}},
+        ).ok()
     return Hostile(fails, refused, program)
 
 
@@ -87,17 +94,25 @@ def event(number: int, pod: str) -> dict[str, object]:
 
 
 def nothing_ran(page: Page) -> None:
-    """No script of theirs, no element of theirs; what the console said of it is judged when the page closes."""
+    """No script of theirs, no element of theirs; what the console said of it is judged when the
+    page closes.
+    """
     assert page.evaluate("window.owned === undefined")
     assert page.locator("img, u, b, [onerror], [onmouseover], [href^='javascript']").count() == 0
     assert page.locator("main script, dialog script").count() == 0
 
 
 def test_the_table_and_the_pods_show_it_as_text(admin: Page, hostile: Hostile) -> None:
-    row = admin.get_by_role("row").filter(has=admin.get_by_role("link", name="unstartable", exact=True))
+    row = admin.get_by_role("row").filter(
+        has=admin.get_by_role("link", name="unstartable", exact=True)
+    )
     expect(row.locator(".c-status")).to_contain_text("Failed")
     row.locator(".c-pods a").click()
-    pod = admin.get_by_role("dialog", name="Pods of unstartable").get_by_role("row").filter(has_text="unstartable-master-0")
+    pod = (
+        admin.get_by_role("dialog", name="Pods of unstartable")
+        .get_by_role("row")
+        .filter(has_text="unstartable-master-0")
+    )
     for words in (MARKED[:60], SCRIPT, TEMPLATE):
         expect(pod).to_contain_text(words)
     nothing_ran(admin)
@@ -130,23 +145,39 @@ def test_events_are_text_on_the_history(admin: Page, hostile: Hostile) -> None:
     fits(admin)
 
 
-def test_annotations_and_variables_are_text_in_the_definition(admin: Page, hostile: Hostile) -> None:
+def test_annotations_and_variables_are_text_in_the_definition(
+    admin: Page, hostile: Hostile
+) -> None:
     admin.goto(f"/workloads/{hostile.fails}/details")
     for words in (SCRIPT, IMAGE):
         expect(admin.locator(".wl-sections")).to_contain_text(words)
-        expect(admin.get_by_role("region", name="Kubernetes objects in YAML")).to_contain_text(words)
+        expect(admin.get_by_role("region", name="Kubernetes objects in YAML")).to_contain_text(
+            words
+        )
     nothing_ran(admin)
     fits(admin)
 
 
 @pytest.mark.parametrize("of", ["a pod", "all pods"])
-def test_logs_are_text_with_colours_and_nothing_else(admin: Page, hostile: Hostile, of: str) -> None:
+def test_logs_are_text_with_colours_and_nothing_else(
+    admin: Page, hostile: Hostile, of: str
+) -> None:
     admin.goto(f"/workloads/{hostile.fails}/logs")
     if of == "a pod":
-        admin.get_by_role("navigation", name="Pods").get_by_role("link", name="hostile-master-0").click()
-    log = admin.get_by_role("log", name="Log of hostile-master-0" if of == "a pod" else "Logs of all pods")
+        admin.get_by_role("navigation", name="Pods").get_by_role(
+            "link", name="hostile-master-0"
+        ).click()
+    log = admin.get_by_role(
+        "log", name="Log of hostile-master-0" if of == "a pod" else "Logs of all pods"
+    )
     lines = log.locator(".lg-text")
-    for words in (SCRIPT, f"{IMAGE}</span></div>", "after the escapes", "written", f"ValueError: {IMAGE}{SCRIPT}"):
+    for words in (
+        SCRIPT,
+        f"{IMAGE}</span></div>",
+        "after the escapes",
+        "written",
+        f"ValueError: {IMAGE}{SCRIPT}",
+    ):
         expect(lines.filter(has_text=words).first).to_be_visible()
     expect(lines.locator(".ansi-fg-1").first).to_have_text("red")
     expect(lines.locator(".ansi-bold.ansi-underline").first).to_have_text("underlined")
@@ -179,7 +210,9 @@ def test_what_is_downloaded_is_no_page(admin: Page, hostile: Hostile) -> None:
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["content-disposition"].startswith("attachment;")
         assert "script-src 'self'" in answer.headers["content-security-policy"]
-    whole = admin.request.get(f"/workloads/{hostile.fails}/logs/download?log={first}&timestamps=0").body()
+    whole = admin.request.get(
+        f"/workloads/{hostile.fails}/logs/download?log={first}&timestamps=0"
+    ).body()
     assert SCRIPT.encode() in whole
     assert b"A" * LONG in whole
 

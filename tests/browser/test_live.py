@@ -1,4 +1,6 @@
-"""Pages that keep themselves fresh, on a real installation: without a reload, without moving what one reads, over a killed web process."""
+"""Pages that keep themselves fresh, on a real installation: without a reload, without moving what
+one reads, over a killed web process.
+"""
 
 import re
 from collections.abc import Iterator
@@ -27,7 +29,9 @@ def program(installation: Installation) -> Program:
 
 @pytest.fixture
 def page(browser: Browser, installation: Installation, sessions: dict[str, Any]) -> Iterator[Page]:
-    """The table of workloads, signed in; what is lost with a killed server is no error here. It must never be loaded again."""
+    """The table of workloads, signed in; what is lost with a killed server is no error here. It
+    must never be loaded again.
+    """
     with a_page(browser, installation.url, forgiven=LOST) as opened:
         as_admin(opened, sessions).evaluate("window.marked = true")
         yield opened
@@ -39,10 +43,11 @@ def row(page: Page, name: str) -> Locator:
 
 def top(page: Page, name: str) -> float:
     """How far from the window's upper edge a row is."""
-    # Found and measured at once: between the two a row may have changed, and the one found be gone. One that is just being
-    # put into the table has no place yet.
+    # Found and measured at once: between the two a row may have changed, and the one found be gone.
+    # One that is just being put into the table has no place yet.
     measure = (
-        "(rows, name) => rows.filter(row => row.querySelector('.c-name').innerText === name && row.getClientRects().length)"
+        "(rows, name) => rows.filter(row => row.querySelector('.c-name').innerText === name && "
+        "row.getClientRects().length)"
         ".map(row => row.getBoundingClientRect().top)"
     )
     tops = eventually(lambda: page.locator("[data-rows] tr").evaluate_all(measure, name))
@@ -62,7 +67,9 @@ def killed_web(installation: Installation) -> None:
 def test_a_new_row_comes_and_a_deleted_one_goes_by_themselves(page: Page, program: Program) -> None:
     new = program.submit("comes-and-goes")
     expect(row(page, "comes-and-goes")).to_be_visible()
-    expect(row(page, "comes-and-goes").locator(".c-status")).to_contain_text("Completed", timeout=RUNS_WITHIN)
+    expect(row(page, "comes-and-goes").locator(".c-status")).to_contain_text(
+        "Completed", timeout=RUNS_WITHIN
+    )
     program.delete(new)
     expect(row(page, "comes-and-goes")).to_have_count(0, timeout=RUNS_WITHIN)
     assert same_page(page)
@@ -82,7 +89,9 @@ def test_a_filter_is_kept_while_rows_come(page: Page, program: Program) -> None:
     expect(row(page, "other-one")).to_have_count(0)
 
 
-def test_with_the_pointer_in_the_table_a_button_tells_of_new_rows_and_nothing_moves(page: Page, program: Program) -> None:
+def test_with_the_pointer_in_the_table_a_button_tells_of_new_rows_and_nothing_moves(
+    page: Page, program: Program
+) -> None:
     program.submit("read-just-now")
     expect(row(page, "read-just-now")).to_be_visible()
     row(page, "read-just-now").hover()
@@ -97,7 +106,9 @@ def test_with_the_pointer_in_the_table_a_button_tells_of_new_rows_and_nothing_mo
     expect(pill).to_be_hidden()
 
 
-def test_a_row_that_changes_keeps_its_place_its_tick_and_the_focus(page: Page, program: Program) -> None:
+def test_a_row_that_changes_keeps_its_place_its_tick_and_the_focus(
+    page: Page, program: Program
+) -> None:
     program.submit("ticked", command=COUNTING)
     expect(row(page, "ticked")).to_be_visible()
     box = row(page, "ticked").get_by_role("checkbox")
@@ -110,32 +121,49 @@ def test_a_row_that_changes_keeps_its_place_its_tick_and_the_focus(page: Page, p
     expect(box).to_be_focused()
 
 
-def test_the_table_catches_up_after_the_web_process_was_killed(page: Page, program: Program, installation: Installation) -> None:
+def test_the_table_catches_up_after_the_web_process_was_killed(
+    page: Page, program: Program, installation: Installation
+) -> None:
     killed_web(installation)
     program.submit("after-the-kill")
     expect(row(page, "after-the-kill")).to_be_visible(timeout=LIMIT)
-    expect(row(page, "after-the-kill").locator(".c-status")).to_contain_text("Completed", timeout=RUNS_WITHIN)
+    expect(row(page, "after-the-kill").locator(".c-status")).to_contain_text(
+        "Completed", timeout=RUNS_WITHIN
+    )
     assert same_page(page)
 
 
 @pytest.mark.parametrize("late_stream", [False, True], ids=["stream first", "pod first"])
-def test_logs_opened_as_soon_as_it_is_submitted_follow_its_pods(page: Page, program: Program, late_stream: bool) -> None:
-    """Whatever happens between the page, its window and its stream: all that there is to see, or nothing of it."""
+def test_logs_opened_as_soon_as_it_is_submitted_follow_its_pods(
+    page: Page, program: Program, late_stream: bool
+) -> None:
+    """Whatever happens between the page, its window and its stream: all that there is to see, or
+    nothing of it.
+    """
     name, held = f"late-{'stream' if late_stream else 'pod'}", list[Route]()
     if late_stream:
         page.route("**/logs/stream?*", lambda route: held.append(route))
-    said, search = page.locator("[data-logs] [data-state]"), page.get_by_role("searchbox", name="Search this log")
+    said, search = (
+        page.locator("[data-logs] [data-state]"),
+        page.get_by_role("searchbox", name="Search this log"),
+    )
     pods = page.get_by_role("navigation", name="Pods")
     late = program.submit(name, command=COUNTING)
     page.goto(f"/workloads/{late}/logs")
     page.evaluate("window.marked = true")
     search.fill("line")
     if late_stream:
-        eventually(lambda: all(_written(program, late, f"{name}-{pod}") for pod in ("master-0", "worker-0")))
+        eventually(
+            lambda: all(
+                _written(program, late, f"{name}-{pod}") for pod in ("master-0", "worker-0")
+            )
+        )
         eventually(lambda: bool(page.wait_for_timeout(50)) or bool(held))
         held[0].continue_()
         page.unroute("**/logs/stream?*")
-    expect(pods.get_by_role("link")).to_have_text(["All", f"{name}-master-0", f"{name}-worker-0"], timeout=RUNS_WITHIN)
+    expect(pods.get_by_role("link")).to_have_text(
+        ["All", f"{name}-master-0", f"{name}-worker-0"], timeout=RUNS_WITHIN
+    )
     both = page.get_by_role("log", name="Logs of all pods")
     for pod in ("master-0", "worker-0"):
         expect(both.locator(f".lg-who[title^='{name}-{pod},']").first).to_be_visible()
@@ -162,9 +190,13 @@ def test_a_followed_log_loses_and_doubles_no_line_when_the_web_process_is_killed
     page: Page, program: Program, installation: Installation
 ) -> None:
     counting = program.submit("counting", command=COUNTING)
-    expect(row(page, "counting").locator(".c-status")).to_contain_text("Running", timeout=RUNS_WITHIN)
+    expect(row(page, "counting").locator(".c-status")).to_contain_text(
+        "Running", timeout=RUNS_WITHIN
+    )
     page.goto(f"/workloads/{counting}/logs")
-    page.get_by_role("navigation", name="Pods").get_by_role("link", name="counting-master-0").click()
+    page.get_by_role("navigation", name="Pods").get_by_role(
+        "link", name="counting-master-0"
+    ).click()
     log = page.get_by_role("log", name="Log of counting-master-0")
     page.evaluate("window.marked = true")
     for _ in range(3):
@@ -196,14 +228,21 @@ def test_the_details_change_by_themselves(page: Page, program: Program) -> None:
     assert same_page(page)
 
 
-def test_a_question_is_answered_though_the_details_change_meanwhile(page: Page, program: Program) -> None:
+def test_a_question_is_answered_though_the_details_change_meanwhile(
+    page: Page, program: Program
+) -> None:
     workload = program.submit("asked-twice", command="sleep 600")
     page.goto(f"/workloads/{workload}")
     page.locator("#act-delete").click()
     page.locator("#act-delete").evaluate("button => { button.dataset.old = ''; }")
-    page.evaluate("id => htmx.trigger(document.querySelector(`[data-refresh='${id}']`), 'muster:changed')", workload)
+    page.evaluate(
+        "id => htmx.trigger(document.querySelector(`[data-refresh='${id}']`), 'muster:changed')",
+        workload,
+    )
     expect(page.locator("#act-delete:not([data-old])")).to_be_attached()
-    page.get_by_role("alertdialog", name="Delete asked-twice?").get_by_role("button", name="Delete").click()
+    page.get_by_role("alertdialog", name="Delete asked-twice?").get_by_role(
+        "button", name="Delete"
+    ).click()
     expect(page.locator(".wl-title .mu-status")).to_contain_text("Delet")
 
 

@@ -1,4 +1,6 @@
-"""The page of logs while pods come and end: what one has chosen, reads, types and has the focus on stays as it is."""
+"""The page of logs while pods come and end: what one has chosen, reads, types and has the focus on
+stays as it is.
+"""
 
 import re
 
@@ -15,19 +17,24 @@ from workloads.models import Log, Pod, Workload
 from tests.workloads.pods import a_workload
 
 def wrote(workload, rank, lines):
-    pod = Pod.objects.create(workload=workload, attempt=1, uid=f"uid-{rank}", name=f"tabs-{rank}", rank=rank, phase="Running")
+    pod = Pod.objects.create(workload=workload, attempt=1, uid=f"uid-{rank}", name=f"tabs-{rank}",
+                             rank=rank, phase="Running")
     path = places.place(workload.pk, pod.uid, "main", 0)
     with Writer(places.local(path)) as writer:
-        writer.append([stamps.text((1_800_000_000 + n) * stamps.SECOND).encode() + b" line %d" % n for n in range(lines)])
+        times = [stamps.text((1_800_000_000 + n) * stamps.SECOND).encode() for n in range(lines)]
+        writer.append([time + b" line %d" % n for n, time in enumerate(times)])
     return Log.objects.create(pod=pod, container="main", path=path, state="capturing")
 """
 
 
 @pytest.fixture
 def opened(sign_in: SignIn, site: Site, request: pytest.FixtureRequest) -> tuple[Page, str]:
-    """The log of the second pod of a workload that runs, with the end of it in view; and the workload's id."""
+    """The log of the second pod of a workload that runs, with the end of it in view; and the
+    workload's id.
+    """
     code = f"""
-workload = a_workload(Project.objects.get(name="team-a"), name="tabs-{abs(hash(request.node.name)) % 10**8}")
+project = Project.objects.get(name="team-a")
+workload = a_workload(project, name="tabs-{abs(hash(request.node.name)) % 10**8}")
 Workload.objects.filter(pk=workload.pk).update(status="Running")
 print(workload.pk, wrote(workload, 1, 300).pk)
 """
@@ -48,7 +55,10 @@ def tabs(page: Page) -> Locator:
 
 def test_what_one_does_stays_while_pods_come_and_end(opened: tuple[Page, str], site: Site) -> None:
     page, workload = opened
-    mine, search = tabs(page).filter(has_text="tabs-1"), page.get_by_role("searchbox", name="Search this log")
+    mine, search = (
+        tabs(page).filter(has_text="tabs-1"),
+        page.get_by_role("searchbox", name="Search this log"),
+    )
     mine.evaluate("tab => { tab.kept = true }")
     search.fill("line 17")
     log = page.get_by_role("log")
@@ -58,10 +68,14 @@ def test_what_one_does_stays_while_pods_come_and_end(opened: tuple[Page, str], s
 
     changed(site, workload, "wrote(workload, 0, 3)")
     expect(tabs(page)).to_have_text(["All", "tabs-0", "tabs-1"])
-    changed(site, workload, "Pod.objects.filter(workload=workload, rank=1).update(phase='Succeeded')")
+    changed(
+        site, workload, "Pod.objects.filter(workload=workload, rank=1).update(phase='Succeeded')"
+    )
     expect(tabs(page)).to_have_text(["All", "tabs-0", re.compile("tabs-1 +ended")])
 
-    assert mine.evaluate("tab => tab.kept === true"), "it is the same one: whoever was about to click it does"
+    assert mine.evaluate("tab => tab.kept === true"), (
+        "it is the same one: whoever was about to click it does"
+    )
     expect(mine).to_be_focused()
     expect(mine).to_have_attribute("aria-current", "true")
     expect(search).to_have_value("line 17")
@@ -71,7 +85,9 @@ def test_what_one_does_stays_while_pods_come_and_end(opened: tuple[Page, str], s
     assert page.evaluate("window.marked === true")
 
 
-def test_whoever_does_not_follow_gets_the_tabs_and_no_line(opened: tuple[Page, str], site: Site) -> None:
+def test_whoever_does_not_follow_gets_the_tabs_and_no_line(
+    opened: tuple[Page, str], site: Site
+) -> None:
     page, workload = opened
     every = tabs(page).filter(has_text="All")
     every.click()
@@ -95,11 +111,18 @@ def test_the_end_is_told_to_who_looks(opened: tuple[Page, str], site: Site) -> N
     expect(tabs(page)).to_have_text(["All", "tabs-0", "tabs-1"])
 
 
-def test_before_there_is_a_pod_the_page_says_so_and_then_follows_it(sign_in: SignIn, site: Site) -> None:
-    workload = site.server.python(ROWS + "print(a_workload(Project.objects.get(name='team-a'), name='tabs-late').pk)").strip()
+def test_before_there_is_a_pod_the_page_says_so_and_then_follows_it(
+    sign_in: SignIn, site: Site
+) -> None:
+    workload = site.server.python(
+        ROWS + "print(a_workload(Project.objects.get(name='team-a'), name='tabs-late').pk)"
+    ).strip()
     page = sign_in("bob", at=f"/workloads/{workload}/logs")
     page.evaluate("window.marked = true")
-    said, search = page.locator("[data-logs] [data-state]"), page.get_by_role("searchbox", name="Search this log")
+    said, search = (
+        page.locator("[data-logs] [data-state]"),
+        page.get_by_role("searchbox", name="Search this log"),
+    )
     expect(said).to_have_text("Live · There is no pod yet. It is being sent to its cluster.")
     expect(tabs(page)).to_have_text(["All"])
     search.fill("line")
@@ -116,9 +139,15 @@ def test_before_there_is_a_pod_the_page_says_so_and_then_follows_it(sign_in: Sig
 def test_what_changes_above_the_log_opens_no_other_stream(opened: tuple[Page, str]) -> None:
     page, _ = opened
     streams: list[str] = []
-    page.on("request", lambda request: streams.append(request.url) if request.resource_type == "eventsource" else None)
+    page.on(
+        "request",
+        lambda request: (
+            streams.append(request.url) if request.resource_type == "eventsource" else None
+        ),
+    )
     page.evaluate(
-        "() => new Promise(done => { document.addEventListener('htmx:afterSettle', done, {once: true});"
+        "() => new Promise(done => { document.addEventListener('htmx:afterSettle', done, {once: "
+        "true});"
         " htmx.trigger(document.querySelector('.wl-head'), 'muster:changed') }).then(() => 0)"
     )
     expect(page.locator("[data-logs] [data-state]")).to_contain_text("Live")

@@ -1,4 +1,6 @@
-"""Menus, dialogs, errors and empty places of the organisation, looked at by axe; its pages are in `test_every_page`."""
+"""Menus, dialogs, errors and empty places of the organisation, looked at by axe; its pages are in
+`test_every_page`.
+"""
 
 from playwright.sync_api import expect
 
@@ -26,7 +28,9 @@ def test_a_form_with_errors_is_accessible(sign_in: SignIn, site: Site) -> None:
     axe(page)
 
 
-def test_a_project_without_people_and_one_seen_by_a_viewer_are_accessible(sign_in: SignIn, site: Site) -> None:
+def test_a_project_without_people_and_one_seen_by_a_viewer_are_accessible(
+    sign_in: SignIn, site: Site
+) -> None:
     page = sign_in("vera", f"/projects/{site.team_a}")
     expect(page.get_by_role("button", name="Add person")).to_have_count(0)
     axe(page)

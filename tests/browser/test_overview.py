@@ -1,4 +1,6 @@
-"""The overview and a project's page in a browser: charts are drawn under our policy, and what a lead wants to know is two clicks away."""
+"""The overview and a project's page in a browser: charts are drawn under our policy, and what a
+lead wants to know is two clicks away.
+"""
 
 import json
 from collections.abc import Iterator
@@ -21,13 +23,15 @@ from workloads.models import Sample
 from workloads.tasks.sampling import moment
 Cluster.objects.update(is_local=False)
 a, b = Project.objects.order_by("name")
-waits = a_workload(a, "vit-huge", status="Pending", reason="No node has room for it.", gpus_requested=8)
+waits = a_workload(a, "vit-huge", status="Pending", reason="No node has room for it.",
+                   gpus_requested=8)
 a_workload(a, "llama", gpus_allocated=Decimal(3), idle_since=timezone.now() - timedelta(minutes=50))
 a_workload(b, "secret", gpus_allocated=Decimal(1))
 a_workload(a, "broken", status="Failed", reason="OOMKilled", ended_at=timezone.now())
 now = moment(timezone.now(), 60)
 Sample.objects.bulk_create(
-    Sample(project=p, at=now - timedelta(minutes=m), gpus_allocated=3, gpus_idle=1, gpus_quota=2) for p in (a, b) for m in range(1500)
+    Sample(project=p, at=now - timedelta(minutes=m), gpus_allocated=3, gpus_idle=1, gpus_quota=2)
+    for p in (a, b) for m in range(1500)
 )
 print(json.dumps({"waits": str(waits.pk)}))
 """
@@ -56,7 +60,9 @@ def vera(browser: Browser, site: Site, waits: str) -> Iterator[Page]:
         yield page
 
 
-def test_a_lead_finds_out_in_two_clicks_why_it_waits_and_who_holds_the_gpus(vera: Page, waits: str) -> None:
+def test_a_lead_finds_out_in_two_clicks_why_it_waits_and_who_holds_the_gpus(
+    vera: Page, waits: str
+) -> None:
     vera.get_by_role("navigation", name="Main").get_by_role("link", name="Projects").click()
     vera.get_by_role("link", name="team-a").click()
     expect(vera.get_by_role("heading", name="Waiting, and why")).to_be_visible()
@@ -64,7 +70,9 @@ def test_a_lead_finds_out_in_two_clicks_why_it_waits_and_who_holds_the_gpus(vera
     holders = vera.get_by_role("region", name="Who holds the GPUs")
     expect(holders.get_by_text("Other projects")).to_be_visible()
     expect(holders.get_by_text("team-b")).to_have_count(0)
-    expect(vera.get_by_role("img", name="GPUs: 3 GPUs allocated, 1 more than the quota of 2")).to_be_visible()
+    expect(
+        vera.get_by_role("img", name="GPUs: 3 GPUs allocated, 1 more than the quota of 2")
+    ).to_be_visible()
     expect(vera.get_by_text("GPUs idle since")).to_be_visible()
     expect(vera.get_by_text("OOMKilled")).to_be_visible()
     expect(vera.locator("[data-chart] canvas")).to_be_visible()
@@ -88,18 +96,28 @@ def test_the_time_is_chosen_by_keyboard_and_stands_in_the_address(vera: Page) ->
     expect(vera.locator("[data-chart] canvas")).to_be_visible()
     vera.get_by_role("link", name="1h", exact=True).focus()
     vera.keyboard.press("Enter")
-    expect(vera.get_by_role("link", name="1h", exact=True)).to_have_attribute("aria-current", "true")
+    expect(vera.get_by_role("link", name="1h", exact=True)).to_have_attribute(
+        "aria-current", "true"
+    )
     vera.wait_for_url("**/overview?range=1h#allocation")
-    expect(vera.get_by_role("link", name="CSV", exact=True)).to_have_attribute("href", "/overview/allocation?range=1h&format=csv")
+    expect(vera.get_by_role("link", name="CSV", exact=True)).to_have_attribute(
+        "href", "/overview/allocation?range=1h&format=csv"
+    )
     vera.reload()
-    expect(vera.get_by_role("link", name="1h", exact=True)).to_have_attribute("aria-current", "true")
+    expect(vera.get_by_role("link", name="1h", exact=True)).to_have_attribute(
+        "aria-current", "true"
+    )
 
 
-def test_without_scripts_the_figures_are_a_file(browser: Browser, site: Site, waits: str, vera: Page) -> None:
+def test_without_scripts_the_figures_are_a_file(
+    browser: Browser, site: Site, waits: str, vera: Page
+) -> None:
     context = browser.new_context(base_url=site.url, java_script_enabled=False)
     context.add_cookies(vera.context.cookies())
     page = context.new_page()
     page.goto("/overview?range=7d")
     expect(page.get_by_text("The same figures are in the CSV file.")).to_be_visible()
-    expect(page.get_by_role("link", name="CSV", exact=True)).to_have_attribute("href", "/overview/allocation?range=7d&format=csv")
+    expect(page.get_by_role("link", name="CSV", exact=True)).to_have_attribute(
+        "href", "/overview/allocation?range=7d&format=csv"
+    )
     context.close()

@@ -1,4 +1,6 @@
-"""An administrator makes a policy, and a researcher is stopped by it at the field: by keyboard, accessible, at all our widths."""
+"""An administrator makes a policy, and a researcher is stopped by it at the field: by keyboard,
+accessible, at all our widths.
+"""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +15,8 @@ POLICIES = """
 from environments.models import Environment, Policy
 from projects.models import Project
 team = Project.objects.get(name="team-a")
-Environment.objects.create(name="forbidden", image="docker.example.com/train:1", architecture="Distributed")
+Environment.objects.create(name="forbidden", image="docker.example.com/train:1",
+                           architecture="Distributed")
 Policy.objects.create(
     name="small-teams",
     project=team,
@@ -24,7 +27,8 @@ Policy.objects.create(
         "labels": {"required": ["cost-centre"]},
     },
 )
-print(Policy.objects.create(name="wide", project=team, rules={"workers": {"max": 9}, "backoff_limit": {"min": 1}}).pk)
+rules = {"workers": {"max": 9}, "backoff_limit": {"min": 1}}
+print(Policy.objects.create(name="wide", project=team, rules=rules).pk)
 """
 
 
@@ -42,8 +46,12 @@ def policy(site: Site) -> Iterator[str]:
     site.server.python(GONE)
 
 
-@pytest.mark.parametrize("at", ["/policies/new", "/policies/{policy}/edit", "/policies/effective?project={team_a}"])
-def test_a_page_of_policies_is_accessible_and_fits(sign_in: SignIn, site: Site, policy: str, at: str) -> None:
+@pytest.mark.parametrize(
+    "at", ["/policies/new", "/policies/{policy}/edit", "/policies/effective?project={team_a}"]
+)
+def test_a_page_of_policies_is_accessible_and_fits(
+    sign_in: SignIn, site: Site, policy: str, at: str
+) -> None:
     page = sign_in("alice", "/projects")
     page.goto(at.format(policy=policy, team_a=site.team_a))
     fits(page)
@@ -83,7 +91,9 @@ def test_a_researcher_is_stopped_at_the_field(sign_in: SignIn, site: Site, polic
     workers.fill("5")
     page.get_by_role("radio", name="Own values").first.check()
     page.get_by_role("button", name="CONTINUE").click()
-    expect(page.get_by_text("Workers must be at most 4 (policy small-teams of project team-a).")).to_be_visible()
+    expect(
+        page.get_by_text("Workers must be at most 4 (policy small-teams of project team-a).")
+    ).to_be_visible()
     expect(page.get_by_text("Labels must have cost-centre")).to_be_visible()
     axe(page)
     fits(page)

@@ -1,4 +1,6 @@
-"""In a browser: single sign-on with a real provider, and a second factor, at every width and in both themes."""
+"""In a browser: single sign-on with a real provider, and a second factor, at every width and in
+both themes.
+"""
 
 import re
 import time
@@ -17,14 +19,24 @@ from tests.oidc_provider import CLIENT, SECRET, Provider
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Provider]:
     with Provider() as running:
-        running.people = {"carol-1": {"preferred_username": "carol", "groups": ["ml-team"]}, "bob-1": {"preferred_username": "bob"}}
+        running.people = {
+            "carol-1": {"preferred_username": "carol", "groups": ["ml-team"]},
+            "bob-1": {"preferred_username": "bob"},
+        }
         running.asks = True
         yield running
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser, provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
-    given = {"oidc_issuer": provider.url, "oidc_client_id": CLIENT, "oidc_client_secret": SECRET, "oidc_name": "Example SSO"}
+def server(
+    browser: Browser, provider: Provider, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WebServer]:
+    given = {
+        "oidc_issuer": provider.url,
+        "oidc_client_id": CLIENT,
+        "oidc_client_secret": SECRET,
+        "oidc_name": "Example SSO",
+    }
     server = WebServer(tmp_path_factory.mktemp("sign-on"), debug=0, **given)
     server.python("from console.static import collect\ncollect()")
     with server:
@@ -77,7 +89,12 @@ def test_a_second_factor_from_its_picture_to_the_next_sign_in(page: Page) -> Non
     sign_in(page, "vera")
     page.get_by_role("link", name="Set up a second factor").click()
     expect(page.get_by_alt_text("The secret below as a QR code")).to_be_visible()
-    assert page.get_by_alt_text("The secret below as a QR code").evaluate("image => image.naturalWidth") > 0
+    assert (
+        page.get_by_alt_text("The secret below as a QR code").evaluate(
+            "image => image.naturalWidth"
+        )
+        > 0
+    )
     looked_at(page)
     secret = re.sub(r"\s", "", page.locator("#second-factor-secret").inner_text())
     page.get_by_label("Code").fill(code(secret, 0))

@@ -1,4 +1,6 @@
-"""A template in a real browser: saved with a locked field, used by somebody else, and held against a changed page."""
+"""A template in a real browser: saved with a locked field, used by somebody else, and held against
+a changed page.
+"""
 
 import re
 
@@ -13,7 +15,9 @@ def press(page: Page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
 
 
-def test_a_template_with_a_locked_field_is_saved_used_and_tampered_with(sign_in: SignIn, page: Page) -> None:
+def test_a_template_with_a_locked_field_is_saved_used_and_tampered_with(
+    sign_in: SignIn, page: Page
+) -> None:
     bob_saves_one(sign_in("bob", at="/workloads"))
     page.context.clear_cookies()
     alice_starts_from_it(sign_in("alice", at="/workloads"))
@@ -28,15 +32,21 @@ def bob_saves_one(page: Page) -> None:
     page.get_by_role("radio", name="Own values").first.check()
     page.get_by_text("Change for this workload").click()
     page.get_by_label("Image optional", exact=True).fill(IMAGE)
-    page.get_by_role("group", name="Compute resource").get_by_role("radio", name="Own values").check()
+    page.get_by_role("group", name="Compute resource").get_by_role(
+        "radio", name="Own values"
+    ).check()
     page.get_by_label("Number of workers").fill("3")
     axe(page)
     press(page, "CONTINUE")
     press(page, "CONTINUE")
     page.get_by_role("link", name="Save as template").click()
     page.get_by_label("Name").fill("team-training")
-    page.get_by_role("group", name="What runs").get_by_role("checkbox", name="Image", exact=True).check()
-    page.get_by_role("group", name="How many").get_by_role("checkbox", name="Number of workers").check()
+    page.get_by_role("group", name="What runs").get_by_role(
+        "checkbox", name="Image", exact=True
+    ).check()
+    page.get_by_role("group", name="How many").get_by_role(
+        "checkbox", name="Number of workers"
+    ).check()
     expect(page.get_by_text(IMAGE)).to_be_visible()
     fits(page)
     page.set_viewport_size({"width": 1280, "height": 900})
@@ -74,7 +84,9 @@ def alice_starts_from_it(page: Page) -> None:
     expect(image).to_be_disabled()
     # What the page does not let one type can be sent all the same.
     for name, value in (("image", "evil/image"), ("workers", "99")):
-        page.locator(f"[name={name}]").evaluate("(field, value) => { field.disabled = false; field.value = value; }", value)
+        page.locator(f"[name={name}]").evaluate(
+            "(field, value) => { field.disabled = false; field.value = value; }", value
+        )
     press(page, "CONTINUE")
     press(page, "CONTINUE")
     expect(page.get_by_text(IMAGE).first).to_be_visible()

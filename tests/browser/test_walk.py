@@ -1,4 +1,6 @@
-"""The walk every release must pass, label by label, in a real browser on a real installation: with a mouse, and by keyboard alone."""
+"""The walk every release must pass, label by label, in a real browser on a real installation: with
+a mouse, and by keyboard alone.
+"""
 
 import re
 from collections.abc import Callable
@@ -62,7 +64,9 @@ class Walk:
 
     def starts(self, name: str) -> None:
         page = self.page
-        self.hands.pick(self.button("New workload").first, page.get_by_role("menuitem", name="Training").first)
+        self.hands.pick(
+            self.button("New workload").first, page.get_by_role("menuitem", name="Training").first
+        )
         expect(page.get_by_label("Cluster").locator("option:checked")).to_have_text("localkube")
         expect(page.get_by_label("Project").locator("option:checked")).to_have_text("team-a")
         expect(page.get_by_role("radio", name="Start from scratch")).to_be_checked()
@@ -149,11 +153,21 @@ class Walk:
         expect(lines.locator(".lg-who").filter(has_text="0").first).to_be_visible()
         self.look()
         for pod in RANKED:
-            self.hands.press(page.get_by_role("navigation", name="Pods").get_by_role("link", name=f"{name}-{pod}"))
-            expect(page.get_by_role("log", name=f"Log of {name}-{pod}").locator(".lg-line").first).to_be_visible()
+            self.hands.press(
+                page.get_by_role("navigation", name="Pods").get_by_role(
+                    "link", name=f"{name}-{pod}"
+                )
+            )
+            expect(
+                page.get_by_role("log", name=f"Log of {name}-{pod}").locator(".lg-line").first
+            ).to_be_visible()
         self.hands.press(page.get_by_role("link", name="Details", exact=True))
-        expect(page.get_by_role("region", name="Kubernetes objects in YAML")).to_contain_text("kind: PyTorchJob")
-        expect(page.get_by_role("region", name="REST call")).to_contain_text("/api/v1/workloads/distributed")
+        expect(page.get_by_role("region", name="Kubernetes objects in YAML")).to_contain_text(
+            "kind: PyTorchJob"
+        )
+        expect(page.get_by_role("region", name="REST call")).to_contain_text(
+            "/api/v1/workloads/distributed"
+        )
         self.look()
 
     def copies_it(self) -> str:
@@ -211,14 +225,22 @@ class Walk:
         self.hands.press(question.get_by_role("button", name="Delete"))
         # Whoever leaves sooner takes the question back: the browser gives up what it asked.
         expect(self.status).to_contain_text("Delet")
-        self.hands.press(page.get_by_role("navigation", name="Main").get_by_role("link", name="Workloads"))
+        self.hands.press(
+            page.get_by_role("navigation", name="Main").get_by_role("link", name="Workloads")
+        )
         expect(page.get_by_role("heading", name="Workloads", exact=True)).to_be_visible()
         expect(self.row(name)).to_have_count(0, timeout=ENDS_WITHIN)
-        self.hands.press(page.get_by_role("navigation", name="Views").get_by_role("link", name="Deleted"))
+        self.hands.press(
+            page.get_by_role("navigation", name="Views").get_by_role("link", name="Deleted")
+        )
         expect(self.row(name).locator(".c-status")).to_contain_text("Deleted")
         self.look()
-        self.hands.press(page.get_by_role("navigation", name="Main").get_by_role("link", name="Workloads"))
-        self.hands.pick(self.button("New workload").first, page.get_by_role("menuitem", name="Training").first)
+        self.hands.press(
+            page.get_by_role("navigation", name="Main").get_by_role("link", name="Workloads")
+        )
+        self.hands.pick(
+            self.button("New workload").first, page.get_by_role("menuitem", name="Training").first
+        )
         self.hands.write(self.field("Name"), name)
         self.hands.press(self.button("CONTINUE"))
         expect(page.get_by_role("heading", name="What runs")).to_be_visible()
@@ -244,4 +266,8 @@ class Walk:
         return self.page.locator(".wl-title .mu-status")
 
     def fact(self, name: str) -> Locator:
-        return self.page.locator(".wl-facts > div").filter(has=self.page.get_by_text(name, exact=True)).locator("dd")
+        return (
+            self.page.locator(".wl-facts > div")
+            .filter(has=self.page.get_by_text(name, exact=True))
+            .locator("dd")
+        )

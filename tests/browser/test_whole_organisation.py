@@ -1,4 +1,6 @@
-"""An administrator sets up a team from nothing, a researcher of it launches from its template and is stopped by its policy at the field."""
+"""An administrator sets up a team from nothing, a researcher of it launches from its template and
+is stopped by its policy at the field.
+"""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +24,9 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 class Administrator:
-    """Somebody who knows the words of the pages, and no address: only where the navigation leads."""
+    """Somebody who knows the words of the pages, and no address: only where the navigation
+    leads.
+    """
 
     def __init__(self, page: Page, hands: Hands, team: str) -> None:
         self.page = page
@@ -34,7 +38,11 @@ class Administrator:
 
     def goes_to(self, place: str) -> None:
         self.inside = self.page.get_by_role("main")
-        self.hands.press(self.page.get_by_role("navigation", name="Main").get_by_role("link", name=place, exact=True))
+        self.hands.press(
+            self.page.get_by_role("navigation", name="Main").get_by_role(
+                "link", name=place, exact=True
+            )
+        )
         expect(self.page.get_by_role("heading", level=1)).to_contain_text(place)
 
     def opens(self, words: str, *, dialog: bool = False) -> None:
@@ -46,10 +54,14 @@ class Administrator:
     def writes(self, **fields: str) -> None:
         for label, text in fields.items():
             words = re.escape(label.replace("_", " "))
-            self.hands.write(self.inside.get_by_label(re.compile(f"^{words}( optional)?$")).first, text)
+            self.hands.write(
+                self.inside.get_by_label(re.compile(f"^{words}( optional)?$")).first, text
+            )
 
     def selects(self, label: str, option: str) -> None:
-        self.hands.select(self.inside.get_by_label(re.compile(f"^{label}( optional)?$")).first, option)
+        self.hands.select(
+            self.inside.get_by_label(re.compile(f"^{label}( optional)?$")).first, option
+        )
 
     def presses(self, words: str) -> None:
         self.hands.press(self.inside.get_by_role("button", name=words, exact=True))
@@ -94,7 +106,9 @@ class Administrator:
         self.presses("Add person")
         expect(self.page.get_by_role("row").filter(has_text=person)).to_be_visible()
 
-    def makes_an_asset(self, table: str, name: str, subtype: str = "", *, scope: str = "", **fields: str) -> None:
+    def makes_an_asset(
+        self, table: str, name: str, subtype: str = "", *, scope: str = "", **fields: str
+    ) -> None:
         self.goes_to(table)
         self.opens("New ")
         if subtype:
@@ -121,10 +135,20 @@ def sets_up(admin: Administrator) -> str:
     admin.saves(f"env-{team}")
     admin.makes_an_asset("Compute resources", f"gpu-{team}", GPU_devices_per_pod="1")
     admin.saves(f"gpu-{team}")
-    admin.makes_an_asset("Credentials", f"login-{team}", "User and password", User="robot", Password_or_token="s3cret")
+    admin.makes_an_asset(
+        "Credentials",
+        f"login-{team}",
+        "User and password",
+        User="robot",
+        Password_or_token="s3cret",
+    )
     admin.saves(f"login-{team}")
     admin.makes_an_asset(
-        "Data sources", f"code-{team}", "Git", Repository="https://git.example.com/vision/train.git", Container_path="/code"
+        "Data sources",
+        f"code-{team}",
+        "Git",
+        Repository="https://git.example.com/vision/train.git",
+        Container_path="/code",
     )
     admin.selects("Credential", f"login-{team}")
     admin.saves(f"code-{team}")
@@ -164,15 +188,23 @@ def makes_a_template(admin: Administrator) -> None:
 
 
 def launches(page: Page, hands: Hands, name: str, password: str, team: str) -> None:
-    """With a password of one's own, from the template; too many workers are refused beside their field."""
+    """With a password of one's own, from the template; too many workers are refused beside their
+    field.
+    """
     signed_in(page, name, password)
-    for label, text in (("Present password", password), ("New password", NEW_PASSWORD), ("New password again", NEW_PASSWORD)):
+    for label, text in (
+        ("Present password", password),
+        ("New password", NEW_PASSWORD),
+        ("New password again", NEW_PASSWORD),
+    ):
         hands.write(page.get_by_label(label, exact=True), text)
     hands.press(page.get_by_role("button", name="Change password"))
     expect(page.get_by_text("The password is changed.")).to_be_visible()
     page.goto("/workloads/new")
     for choice in ("Distributed", "PyTorch", f"train-{team}"):
-        hands.choose(page.get_by_role("radio", name=choice, exact=choice in ("Distributed", "PyTorch")))
+        hands.choose(
+            page.get_by_role("radio", name=choice, exact=choice in ("Distributed", "PyTorch"))
+        )
     hands.write(page.get_by_label(re.compile("^Name")), "first")
     hands.press(page.get_by_role("button", name="CONTINUE"))
     workers = page.get_by_label("Number of workers")
@@ -180,7 +212,9 @@ def launches(page: Page, hands: Hands, name: str, password: str, team: str) -> N
     expect(page.get_by_role("checkbox", name=f"code-{team}")).to_be_checked()
     hands.write(workers, "5")
     hands.press(page.get_by_role("button", name="CONTINUE"))
-    expect(page.get_by_text(f"Workers must be at most 2 (policy rules-{team} of project {team}).")).to_be_visible()
+    expect(
+        page.get_by_text(f"Workers must be at most 2 (policy rules-{team} of project {team}).")
+    ).to_be_visible()
     expect(workers).to_have_attribute("aria-invalid", "true")
     axe(page)
     hands.write(workers, "2")
@@ -198,7 +232,9 @@ def signed_in(page: Page, name: str, password: str) -> Page:
 
 
 @pytest.mark.parametrize("hands", [Mouse, Keyboard])
-def test_a_team_from_nothing(browser: Browser, site: Site, hands: type[Mouse] | type[Keyboard]) -> None:
+def test_a_team_from_nothing(
+    browser: Browser, site: Site, hands: type[Mouse] | type[Keyboard]
+) -> None:
     team = f"detect-{hands.__name__.lower()}"
     with a_page(browser, site.url) as page:
         signed_in(page, "alice", PASSWORD).wait_for_url("**/workloads")

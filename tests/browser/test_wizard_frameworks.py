@@ -1,4 +1,6 @@
-"""The wizard's steps for each framework, and what its script does: cards that follow the cluster, rows that show what matters."""
+"""The wizard's steps for each framework, and what its script does: cards that follow the cluster,
+rows that show what matters.
+"""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -11,12 +13,20 @@ from clusters.models import Cluster
 from projects.models import Project
 there, _ = Cluster.objects.get_or_create(name="there", defaults={"server": "https://127.0.0.1:2"})
 there.capabilities = Capabilities(served=frozenset({"kubeflow.org/v1/pytorchjobs"})).to_json()
-there.findings = {"storage_classes": [{"name": "fast-ssd", "provisioner": "x", "is_default": False}]}
+fast = {"name": "fast-ssd", "provisioner": "x", "is_default": False}
+there.findings = {"storage_classes": [fast]}
 there.save()
 team = Project.objects.first()
-Project.objects.get_or_create(name="team-there", defaults=dict(department=team.department, cluster=there, namespace="there", queue="there"))
+defaults = dict(department=team.department, cluster=there, namespace="there", queue="there")
+Project.objects.get_or_create(name="team-there", defaults=defaults)
 """
-FRAMEWORKS = {"PyTorch": "Master", "TensorFlow": "Chief", "XGBoost": "Master", "JAX": "", "MPI": "Launcher"}
+FRAMEWORKS = {
+    "PyTorch": "Master",
+    "TensorFlow": "Chief",
+    "XGBoost": "Master",
+    "JAX": "",
+    "MPI": "Launcher",
+}
 
 
 def started(page: Page, framework: str) -> None:
@@ -46,11 +56,15 @@ def look(page: Page) -> None:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_every_step_of_a_framework_is_accessible_and_fits(sign_in: SignIn, site: Site, framework: str) -> None:
+def test_every_step_of_a_framework_is_accessible_and_fits(
+    sign_in: SignIn, site: Site, framework: str
+) -> None:
     site.server.python(OTHER)
     page, leader = sign_in("alice"), FRAMEWORKS[framework]
     started(page, framework)
-    expect(page.get_by_role("radio", name="Workers only")).to_be_visible(visible=framework in ("PyTorch", "TensorFlow"))
+    expect(page.get_by_role("radio", name="Workers only")).to_be_visible(
+        visible=framework in ("PyTorch", "TensorFlow")
+    )
     look(page)
     on(page, "setup")
     unfold(page)
@@ -88,7 +102,9 @@ def test_the_cards_follow_the_cluster_without_another_page(sign_in: SignIn, site
     assert page.evaluate("window.marked"), "the page was loaded again"
 
 
-def test_a_chosen_framework_stays_when_its_cluster_cannot_run_it(sign_in: SignIn, site: Site) -> None:
+def test_a_chosen_framework_stays_when_its_cluster_cannot_run_it(
+    sign_in: SignIn, site: Site
+) -> None:
     site.server.python(OTHER)
     page = sign_in("alice")
     started(page, "MPI")
@@ -100,7 +116,14 @@ def test_a_chosen_framework_stays_when_its_cluster_cannot_run_it(sign_in: SignIn
 
 FIELDS = {
     "New PVC": ("Size", "Storage class", "Kept", "Access"),
-    "Git repository": ("Repository", "Branch", "Revision", "Secret", "What the Secret has", "Access"),
+    "Git repository": (
+        "Repository",
+        "Branch",
+        "Revision",
+        "Secret",
+        "What the Secret has",
+        "Access",
+    ),
     "S3 bucket": ("Bucket", "Only below", "Address of the service", "Secret"),
     "NFS": ("Server", "Path there", "Access"),
 }
@@ -117,7 +140,11 @@ def test_a_volume_shows_the_fields_of_its_kind(sign_in: SignIn, site: Site) -> N
     every = {label for labels in FIELDS.values() for label in labels}
     for kind, labels in FIELDS.items():
         row.get_by_label("Type").select_option(label=kind)
-        shown = {label for label in every if row.locator("label:visible", has_text=label).filter(has_text=label).count()}
+        shown = {
+            label
+            for label in every
+            if row.locator("label:visible", has_text=label).filter(has_text=label).count()
+        }
         assert set(labels) <= shown, (kind, shown)
         assert not (every - set(labels) - {"Secret"}) & shown, (kind, shown)
         look(page)

@@ -1,4 +1,6 @@
-"""Doing what the worker does about projects, in the embedded cluster, and looking at what is there."""
+"""Doing what the worker does about projects, in the embedded cluster, and looking at what is
+there.
+"""
 
 from typing import Any
 
@@ -35,10 +37,17 @@ def drifted(client: Client, cast: Cast) -> drift.Drift:
 
 
 def foreign(kind: str, name: str, api_version: str = "v1", **more: Any) -> Object:
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name} | more.pop("metadata", {}), **more}
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": name} | more.pop("metadata", {}),
+        **more,
+    }
 
 
-def there(client: Client, resource: Resource, name: str, namespace: str | None = None) -> Object | None:
+def there(
+    client: Client, resource: Resource, name: str, namespace: str | None = None
+) -> Object | None:
     try:
         return calls.get(client, resource, name, namespace=namespace)
     except Gone:
@@ -62,10 +71,18 @@ def pulled_with(client: Client, project: Project) -> list[str]:
 
 
 def versions(client: Client, project: Project) -> list[tuple[str, str]]:
-    """Of every object that a project is, what a write of it changes; of Queues not what the scheduler says of them."""
-    found = [calls.get(client, NAMESPACES, project.namespace), calls.get(client, QUEUES, project.queue)]
+    """Of every object that a project is, what a write of it changes; of Queues not what the
+    scheduler says of them.
+    """
+    found = [
+        calls.get(client, NAMESPACES, project.namespace),
+        calls.get(client, QUEUES, project.queue),
+    ]
     found += [calls.get(client, QUEUES, provision.department_queue(project.department))]
     found += calls.list_page(client, SECRETS, namespace=project.namespace).items
     found += calls.list_page(client, SERVICEACCOUNTS, namespace=project.namespace).items
     written = [each["metadata"] for each in found]
-    return [(str(each.get("generation") or each["resourceVersion"]), str(each.get("labels"))) for each in written]
+    return [
+        (str(each.get("generation") or each["resourceVersion"]), str(each.get("labels")))
+        for each in written
+    ]

@@ -1,4 +1,6 @@
-"""A cluster seen through a relay: every request is written down and passed on, but those that the test answers itself."""
+"""A cluster seen through a relay: every request is written down and passed on, but those that the
+test answers itself.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +17,9 @@ Told = tuple[int, str]
 class Relay(FaultServer):
     """`refused` says which requests are answered with a refusal; None passes one on."""
 
-    def __init__(self, kubeconfig: Path, refused: Callable[[Request], Told | None] = lambda request: None) -> None:
+    def __init__(
+        self, kubeconfig: Path, refused: Callable[[Request], Told | None] = lambda request: None
+    ) -> None:
         super().__init__(self._pass)
         self.refused = refused
         self._api = Api.from_kubeconfig(kubeconfig)
@@ -31,8 +35,14 @@ class Relay(FaultServer):
         cluster.save()
 
     def asked(self, *methods: str) -> list[str]:
-        """What was asked by these methods, as "PATCH /api/v1/namespaces/x"; all of it where none is named."""
-        return [f"{each.method} {each.path}" for each in self.requests if not methods or each.method in methods]
+        """What was asked by these methods, as "PATCH /api/v1/namespaces/x"; all of it where none is
+        named.
+        """
+        return [
+            f"{each.method} {each.path}"
+            for each in self.requests
+            if not methods or each.method in methods
+        ]
 
     def _pass(self, exchange: Exchange) -> None:
         request = exchange.request
@@ -43,7 +53,9 @@ class Relay(FaultServer):
                 exchange.answer(told[0], status(*told))
             return
         kind = request.headers.get("content-type", "application/json")
-        answer = self._api.request(request.method, request.path, request.body or None, content_type=kind, **request.query)
+        answer = self._api.request(
+            request.method, request.path, request.body or None, content_type=kind, **request.query
+        )
         exchange.answer(answer.status, answer.body)
 
 

@@ -1,4 +1,6 @@
-"""A cluster that serves what a test says: discovery, classes, rights and the webhook of GPU sharing, over a real socket."""
+"""A cluster that serves what a test says: discovery, classes, rights and the webhook of GPU
+sharing, over a real socket.
+"""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -15,7 +17,8 @@ USUAL = (PODS, NODES, JOBS, PYTORCHJOBS, *KAI)
 
 SHARING_OFF = (
     'admission webhook "validating-kai-admission" denied the request: '
-    "attempting to create a pod default/muster-probe with gpu sharing request, while GPU sharing is disabled"
+    "attempting to create a pod default/muster-probe with gpu sharing request, while GPU sharing "
+    "is disabled"
 )
 
 
@@ -62,18 +65,29 @@ class Script:
         if path.endswith("selfsubjectreviews"):
             return {"status": {"userInfo": {"username": "system:serviceaccount:muster:muster"}}}
         assert exchange.request.query.get("dryRun") == "All", f"something was made: {path}"
-        return (403, status(403, "Forbidden", self.pod)) if self.pod else (201, json.dumps(body).encode())
+        return (
+            (403, status(403, "Forbidden", self.pod))
+            if self.pod
+            else (201, json.dumps(body).encode())
+        )
 
     def _discovery(self, *, core: bool) -> Object:
         groups: dict[str, dict[str, list[Object]]] = {}
         for each in self.served:
             if (each.group == "") is core:
-                entry = {"resource": each.plural, "scope": "Namespaced" if each.namespaced else "Cluster", "verbs": ["get"]}
+                entry = {
+                    "resource": each.plural,
+                    "scope": "Namespaced" if each.namespaced else "Cluster",
+                    "verbs": ["get"],
+                }
                 groups.setdefault(each.group, {}).setdefault(each.version, []).append(entry)
         freshness = "Stale" if self.stale else "Current"
         items = []
         for group, its in groups.items():
-            versions = [{"version": name, "resources": some, "freshness": freshness} for name, some in its.items()]
+            versions = [
+                {"version": name, "resources": some, "freshness": freshness}
+                for name, some in its.items()
+            ]
             items.append({"metadata": {"name": group}, "versions": versions})
         return {"kind": "APIGroupDiscoveryList", "items": items}
 
@@ -85,7 +99,9 @@ def serving(script: Script | None = None) -> FaultServer:
 
 def kubeconfig_of(server: FaultServer, token: str = "none") -> str:
     """How it is reached."""
-    return NOWHERE.replace("https://127.0.0.1:1", f"http://127.0.0.1:{server.port}").replace("token: none", f"token: {token}")
+    return NOWHERE.replace("https://127.0.0.1:1", f"http://127.0.0.1:{server.port}").replace(
+        "token: none", f"token: {token}"
+    )
 
 
 def named(names: Iterable[str], **more: Any) -> list[Object]:

@@ -15,7 +15,11 @@ from tests.cast import NOWHERE, Cast
 
 def test_a_cluster_is_known_by_its_kubeconfigs_address(db: None) -> None:
     cluster = actions.register("there", NOWHERE)
-    assert (cluster.server, cluster.state, cluster.is_local) == ("https://127.0.0.1:1", "WaitingToConnect", False)
+    assert (cluster.server, cluster.state, cluster.is_local) == (
+        "https://127.0.0.1:1",
+        "WaitingToConnect",
+        False,
+    )
 
 
 def test_a_name_that_is_taken_is_refused_at_its_field(cast: Cast) -> None:
@@ -25,7 +29,9 @@ def test_a_name_that_is_taken_is_refused_at_its_field(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "words", NOWHERE.replace("token: none", "username: me")])
-def test_a_kubeconfig_that_cannot_be_used_is_refused_and_nothing_changes(cast: Cast, text: str) -> None:
+def test_a_kubeconfig_that_cannot_be_used_is_refused_and_nothing_changes(
+    cast: Cast, text: str
+) -> None:
     with pytest.raises(UserError) as refusal:
         actions.register("there", text)
     assert refusal.value.field == "kubeconfig"
@@ -45,7 +51,9 @@ def test_the_embedded_one_is_not_a_way_to_metadata_either(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("is_remembered", [True, False])
-def test_one_that_was_removed_meanwhile_keeps_no_credentials_and_gets_none(cast: Cast, is_remembered: bool) -> None:
+def test_one_that_was_removed_meanwhile_keeps_no_credentials_and_gets_none(
+    cast: Cast, is_remembered: bool
+) -> None:
     rows = Cluster.objects.filter(pk=cast.cluster.pk)
     seen = rows.get()
     if is_remembered:
@@ -68,7 +76,12 @@ def test_one_that_was_removed_meanwhile_keeps_no_credentials_and_gets_none(cast:
 
 
 def test_no_project_is_made_on_one_that_was_removed_meanwhile(cast: Cast) -> None:
-    given: dict[str, Any] = {"name": "late", "department": "new", "cluster": cast.cluster.pk, "gpu_quota": Decimal(1)}
+    given: dict[str, Any] = {
+        "name": "late",
+        "department": "new",
+        "cluster": cast.cluster.pk,
+        "gpu_quota": Decimal(1),
+    }
     form = ProjectForm(given, user=cast.alice)
     assert form.is_valid(), form.errors
     actions.remove(Cluster.objects.get(pk=cast.cluster.pk), cast.alice, force=True)

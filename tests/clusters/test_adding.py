@@ -62,9 +62,18 @@ def test_an_address_a_token_and_an_authority_add_one(alice: Client, embedded: Lo
     [
         (by_kubeconfig(""), "Paste the kubeconfig."),
         (by_kubeconfig("words"), "not a list of names"),
-        (by_kubeconfig(NOWHERE.replace("token: none", "exec: {command: aws}")), "`exec` runs a program"),
-        (by_kubeconfig(NOWHERE.replace("token: none", "tokenFile: /etc/token")), "`tokenFile` names a file"),
-        (by_kubeconfig(NOWHERE.replace("token: none", "auth-provider: {name: gcp}")), "`auth-provider` uses a provider"),
+        (
+            by_kubeconfig(NOWHERE.replace("token: none", "exec: {command: aws}")),
+            "`exec` runs a program",
+        ),
+        (
+            by_kubeconfig(NOWHERE.replace("token: none", "tokenFile: /etc/token")),
+            "`tokenFile` names a file",
+        ),
+        (
+            by_kubeconfig(NOWHERE.replace("token: none", "auth-provider: {name: gcp}")),
+            "`auth-provider` uses a provider",
+        ),
         (by_kubeconfig(NOWHERE.replace("127.0.0.1:1", "169.254.169.254")), "metadata address"),
         (by_token("https://169.254.169.254/latest"), "metadata address"),
         (by_token("ftp://example.com"), "no URL"),
@@ -79,7 +88,9 @@ def test_an_address_a_token_and_an_authority_add_one(alice: Client, embedded: Lo
         (by_kubeconfig(NOWHERE, name="<b>"), "Use letters"),
     ],
 )
-def test_what_cannot_be_used_is_refused_in_words_and_nothing_typed_is_lost(alice: Client, sent: dict[str, str], words: str) -> None:
+def test_what_cannot_be_used_is_refused_in_words_and_nothing_typed_is_lost(
+    alice: Client, sent: dict[str, str], words: str
+) -> None:
     answer = alice.post("/clusters/new", sent)
     assert answer.status_code == 422
     assert words in said(answer)
@@ -111,8 +122,14 @@ def test_in_cluster_is_offered_where_muster_runs_in_one(
 
 
 def test_a_connection_is_tried_before_it_is_saved(alice: Client) -> None:
-    with serving(Script(version="v1.34.2+k3s1", denied={("create", "jobs")}, pod=SHARING_OFF)) as server:
-        answer = alice.post("/clusters/new", by_kubeconfig(kubeconfig_of(server, SECRET), test="1"), headers={"HX-Request": "true"})
+    with serving(
+        Script(version="v1.34.2+k3s1", denied={("create", "jobs")}, pod=SHARING_OFF)
+    ) as server:
+        answer = alice.post(
+            "/clusters/new",
+            by_kubeconfig(kubeconfig_of(server, SECRET), test="1"),
+            headers={"HX-Request": "true"},
+        )
     text = said(answer)
     assert answer.status_code == 200
     assert "Kubernetes v1.34.2+k3s1 (K3s, linux/amd64), 0 nodes" in text
@@ -126,9 +143,15 @@ def test_a_connection_is_tried_before_it_is_saved(alice: Client) -> None:
 
 def test_a_trial_needs_no_name_and_says_what_is_wrong_with_the_rest(alice: Client) -> None:
     with serving() as server:
-        fine = alice.post("/clusters/new", by_kubeconfig(kubeconfig_of(server), name="", test="1"), headers={"HX-Request": "true"})
+        fine = alice.post(
+            "/clusters/new",
+            by_kubeconfig(kubeconfig_of(server), name="", test="1"),
+            headers={"HX-Request": "true"},
+        )
     assert "It answers" in said(fine)
-    wrong = alice.post("/clusters/new", by_kubeconfig("words", test="1"), headers={"HX-Request": "true"})
+    wrong = alice.post(
+        "/clusters/new", by_kubeconfig("words", test="1"), headers={"HX-Request": "true"}
+    )
     assert "not a list of names" in said(wrong)
 
 
@@ -150,7 +173,9 @@ def test_without_scripts_the_verdict_stands_in_the_form_as_it_was_typed(alice: C
         (Exchange.reset, "broke off"),
     ],
 )
-def test_whatever_is_at_the_other_end_is_told(alice: Client, monkeypatch: pytest.MonkeyPatch, step: object, words: str) -> None:
+def test_whatever_is_at_the_other_end_is_told(
+    alice: Client, monkeypatch: pytest.MonkeyPatch, step: object, words: str
+) -> None:
     monkeypatch.setattr(connections, "PATIENCE", Timeouts(connect=1, read=0.2, whole=1, turn=1))
 
     def answer(exchange: Exchange) -> None:
@@ -160,7 +185,13 @@ def test_whatever_is_at_the_other_end_is_told(alice: Client, monkeypatch: pytest
             step(exchange)  # type: ignore[operator]
 
     with FaultServer(answer) as server:
-        text = said(alice.post("/clusters/new", by_kubeconfig(kubeconfig_of(server), test="1"), headers={"HX-Request": "true"}))
+        text = said(
+            alice.post(
+                "/clusters/new",
+                by_kubeconfig(kubeconfig_of(server), test="1"),
+                headers={"HX-Request": "true"},
+            )
+        )
     assert words in text
 
 
@@ -168,7 +199,9 @@ def test_the_stored_credentials_are_on_no_page(alice: Client, cast: Cast) -> Non
     Cluster.objects.update(kubeconfig=NOWHERE.replace("none", SECRET))
     for path in ("", "/edit", "/checks", "/remove"):
         assert SECRET not in said(alice.get(f"/clusters/{cast.cluster.pk}{path}"))
-    tried = alice.post(f"/clusters/{cast.cluster.pk}/edit", {"name": "here", "way": "stored", "test": "1"})
+    tried = alice.post(
+        f"/clusters/{cast.cluster.pk}/edit", {"name": "here", "way": "stored", "test": "1"}
+    )
     assert SECRET not in said(tried)
     assert "The cluster refuses connections." in said(tried)
 
@@ -186,12 +219,18 @@ def test_a_name_is_changed_and_the_credentials_stay(alice: Client, cast: Cast) -
     answer = alice.post(f"/clusters/{cast.cluster.pk}/edit", {"name": "renamed", "way": "stored"})
     assert answer.status_code == 302
     changed = Cluster.objects.get()
-    assert (changed.name, changed.kubeconfig, changed.server) == ("renamed", NOWHERE, "https://127.0.0.1:1")
+    assert (changed.name, changed.kubeconfig, changed.server) == (
+        "renamed",
+        NOWHERE,
+        "https://127.0.0.1:1",
+    )
 
 
 def test_credentials_are_replaced(alice: Client, cast: Cast) -> None:
     Cluster.objects.update(probed_at="2026-01-01T00:00Z", unreachable_since="2026-01-01T00:00Z")
-    alice.post(f"/clusters/{cast.cluster.pk}/edit", by_token("https://203.0.113.7:6443") | {"name": "here"})
+    alice.post(
+        f"/clusters/{cast.cluster.pk}/edit", by_token("https://203.0.113.7:6443") | {"name": "here"}
+    )
     changed = Cluster.objects.get()
     assert (changed.server, changed.way) == ("https://203.0.113.7:6443", Way.TOKEN)
     assert (changed.probed_at, changed.unreachable_since) == (None, None)
@@ -208,9 +247,16 @@ def test_credentials_that_a_lost_key_encrypted_can_be_replaced_and_are_told_to_b
     alice: Client, cast: Cast, settings: Settings
 ) -> None:
     settings.ENCRYPTION_KEYS = ["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]
-    tried = alice.post(f"/clusters/{cast.cluster.pk}/edit", {"name": "here", "way": "stored", "test": "1"})
+    tried = alice.post(
+        f"/clusters/{cast.cluster.pk}/edit", {"name": "here", "way": "stored", "test": "1"}
+    )
     assert "stored credentials cannot be read" in said(tried)
-    assert alice.post(f"/clusters/{cast.cluster.pk}/edit", by_kubeconfig(NOWHERE, name="here")).status_code == 302
+    assert (
+        alice.post(
+            f"/clusters/{cast.cluster.pk}/edit", by_kubeconfig(NOWHERE, name="here")
+        ).status_code
+        == 302
+    )
     assert Cluster.objects.get().kubeconfig == NOWHERE
 
 
@@ -219,5 +265,8 @@ def test_only_administrators_add_and_change(client: Client, cast: Cast, path: st
     at = f"/clusters/{path.format(pk=cast.cluster.pk)}"
     for user in (cast.bob, cast.mallory):
         client.force_login(user)
-        assert [client.get(at).status_code, client.post(at, by_kubeconfig(NOWHERE)).status_code] == [403, 403]
+        assert [
+            client.get(at).status_code,
+            client.post(at, by_kubeconfig(NOWHERE)).status_code,
+        ] == [403, 403]
     assert Cluster.objects.count() == 1

@@ -10,12 +10,16 @@ from tests.cast import NOWHERE, Cast
 from tests.cluster import LocalKube
 
 
-def test_a_cluster_that_answers_is_told_with_its_version(cast: Cast, embedded: LocalKube, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cluster_that_answers_is_told_with_its_version(
+    cast: Cast, embedded: LocalKube, capsys: pytest.CaptureFixture[str]
+) -> None:
     call_command("cluster", "there", str(embedded.kubeconfig))
     assert f"there at {embedded.url} answers (Kubernetes v1." in capsys.readouterr().out
 
 
-def test_a_cluster_that_does_not_answer_is_registered_and_told_so(cast: Cast, tmp_path: Path) -> None:
+def test_a_cluster_that_does_not_answer_is_registered_and_told_so(
+    cast: Cast, tmp_path: Path
+) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text(NOWHERE)
     with pytest.raises(CommandError, match="does not answer"):

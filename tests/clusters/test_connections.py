@@ -16,7 +16,11 @@ def _none_left() -> None:
 
 
 def test_everybody_gets_the_same_client_of_a_cluster(cast: Cast) -> None:
-    assert connections.client(cast.cluster) is connections.client(str(cast.cluster.pk)) is connections.client(cast.cluster.pk)
+    assert (
+        connections.client(cast.cluster)
+        is connections.client(str(cast.cluster.pk))
+        is connections.client(cast.cluster.pk)
+    )
 
 
 def test_threads_that_ask_at_once_get_the_same_client(cast: Cast) -> None:

@@ -1,4 +1,6 @@
-"""Credentials that a project has for use: in its namespace as Secrets, registries' on every pod's service account, and nowhere else."""
+"""Credentials that a project has for use: in its namespace as Secrets, registries' on every pod's
+service account, and nowhere else.
+"""
 
 import base64
 import json
@@ -47,28 +49,38 @@ def named(name: str = "corp") -> str:
 def config(client: Client, team: Project, name: str = "corp") -> dict[str, dict[str, str]]:
     secret = calls.get(client, SECRETS, named(name), namespace=team.namespace)
     assert secret["type"] == "kubernetes.io/dockerconfigjson"
-    auths: dict[str, dict[str, str]] = json.loads(base64.b64decode(secret["data"][".dockerconfigjson"]))["auths"]
+    auths: dict[str, dict[str, str]] = json.loads(
+        base64.b64decode(secret["data"][".dockerconfigjson"])
+    )["auths"]
     return auths
 
 
 def test_pods_pull_with_what_the_project_gives_them(client: Client, team: Project) -> None:
     assert team.sync_error == ""
     auth = base64.b64encode(f"robot:{PASSWORD}".encode()).decode()
-    assert config(client, team) == {"registry.example.com:5000/team": {"username": "robot", "password": PASSWORD, "auth": auth}}
+    assert config(client, team) == {
+        "registry.example.com:5000/team": {"username": "robot", "password": PASSWORD, "auth": auth}
+    }
     assert pulled_with(client, team) == [named()]
     before = versions(client, team)
     provisioned(team)
     assert versions(client, team) == before
 
 
-def test_docker_hub_has_the_name_that_kubelets_look_for(live_cast: Cast, client: Client, team: Project) -> None:
+def test_docker_hub_has_the_name_that_kubelets_look_for(
+    live_cast: Cast, client: Client, team: Project
+) -> None:
     a_registry(team, "hub", address="docker.io", username="u", password="p")
     assert list(config(client, provisioned(team), "hub")) == ["https://index.docker.io/v1/"]
 
 
-def test_what_is_removed_goes_and_what_others_put_there_stays(live_cast: Cast, client: Client, team: Project) -> None:
+def test_what_is_removed_goes_and_what_others_put_there_stays(
+    live_cast: Cast, client: Client, team: Project
+) -> None:
     space = team.namespace
-    theirs = {"imagePullSecrets": [{"name": named()}, {"name": "muster-pull-older"}, {"name": "theirs"}]}
+    theirs = {
+        "imagePullSecrets": [{"name": named()}, {"name": "muster-pull-older"}, {"name": "theirs"}]
+    }
     calls.patch(client, SERVICEACCOUNTS, "default", theirs, namespace=space, manager="somebody")
     calls.create(client, SECRETS, foreign("Secret", "theirs"), namespace=space)
     name = named()
@@ -86,14 +98,25 @@ def test_the_last_one_leaves_no_trace(live_cast: Cast, client: Client, team: Pro
     Credential.objects.get(name="corp").delete()
     provisioned(team)
     assert pulled_with(client, team) == []
-    assert "muster.dev/project" not in calls.get(client, SERVICEACCOUNTS, "default", namespace=team.namespace)["metadata"].get("labels", {})
+    assert "muster.dev/project" not in calls.get(
+        client, SERVICEACCOUNTS, "default", namespace=team.namespace
+    )["metadata"].get("labels", {})
 
 
-def test_a_secret_of_somebody_else_is_left_alone(live_cast: Cast, client: Client, team: Project) -> None:
+def test_a_secret_of_somebody_else_is_left_alone(
+    live_cast: Cast, client: Client, team: Project
+) -> None:
     a_registry(team, "taken", address="example.com", username="u", password="p")
-    calls.create(client, SECRETS, foreign("Secret", named("taken"), data={"a": "Yg=="}), namespace=team.namespace)
+    calls.create(
+        client,
+        SECRETS,
+        foreign("Secret", named("taken"), data={"a": "Yg=="}),
+        namespace=team.namespace,
+    )
     assert f"The Secret {named('taken')} of the namespace" in provisioned(team).sync_error
-    assert calls.get(client, SECRETS, named("taken"), namespace=team.namespace)["data"] == {"a": "Yg=="}
+    assert calls.get(client, SECRETS, named("taken"), namespace=team.namespace)["data"] == {
+        "a": "Yg=="
+    }
 
 
 @pytest.mark.parametrize("what", ["removed", "changed", "not used", "forgotten by the step"])
@@ -104,7 +127,9 @@ def test_drift_is_found(live_cast: Cast, client: Client, team: Project, what: st
     if what == "removed":
         calls.delete(client, SECRETS, named(), namespace=space)
     elif what == "changed":
-        calls.patch(client, SECRETS, named(), {"data": {".dockerconfigjson": "e30="}}, namespace=space)
+        calls.patch(
+            client, SECRETS, named(), {"data": {".dockerconfigjson": "e30="}}, namespace=space
+        )
     elif what == "not used":
         calls.patch(client, SERVICEACCOUNTS, "default", {"imagePullSecrets": []}, namespace=space)
     else:
@@ -115,9 +140,17 @@ def test_drift_is_found(live_cast: Cast, client: Client, team: Project, what: st
 
 
 @pytest.mark.parametrize("scope", ["tenant", "cluster", "department"])
-def test_what_belongs_above_is_there_for_the_project(live_cast: Cast, client: Client, scope: str) -> None:
+def test_what_belongs_above_is_there_for_the_project(
+    live_cast: Cast, client: Client, scope: str
+) -> None:
     cluster, research = live_cast.cluster, live_cast.research
-    a_registry(None, "above", **{"tenant": {}, "cluster": {"cluster": cluster}, "department": {"department": research}}[scope])
+    a_registry(
+        None,
+        "above",
+        **{"tenant": {}, "cluster": {"cluster": cluster}, "department": {"department": research}}[
+            scope
+        ],
+    )
     a_registry(live_cast.team_b, "beside")
     assert provisioned(live_cast.team_a).sync_error == ""
     assert pulled_with(client, live_cast.team_a) == [named("above")]
@@ -128,46 +161,88 @@ def test_what_belongs_above_is_there_for_the_project(live_cast: Cast, client: Cl
 
 
 KINDS: dict[str, tuple[dict[str, Any], dict[str, str], str, dict[str, str]]] = {
-    "access-key": ({"access_key_id": "AK"}, {"secret_key": PASSWORD}, "Opaque", {"AccessKeyId": "AK", "SecretKey": PASSWORD}),
-    "password": ({"username": "u"}, {"password": PASSWORD}, "kubernetes.io/basic-auth", {"username": "u", "password": PASSWORD}),
-    "ssh-key": ({}, {"private_key": PASSWORD}, "kubernetes.io/ssh-auth", {"ssh-privatekey": PASSWORD}),
+    "access-key": (
+        {"access_key_id": "AK"},
+        {"secret_key": PASSWORD},
+        "Opaque",
+        {"AccessKeyId": "AK", "SecretKey": PASSWORD},
+    ),
+    "password": (
+        {"username": "u"},
+        {"password": PASSWORD},
+        "kubernetes.io/basic-auth",
+        {"username": "u", "password": PASSWORD},
+    ),
+    "ssh-key": (
+        {},
+        {"private_key": PASSWORD},
+        "kubernetes.io/ssh-auth",
+        {"ssh-privatekey": PASSWORD},
+    ),
     "generic": ({"keys": ["a"]}, {"a": PASSWORD}, "Opaque", {"a": PASSWORD}),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_a_secret_that_pods_can_read_and_pull_nothing_with(live_cast: Cast, client: Client, kind: str) -> None:
+def test_every_kind_is_a_secret_that_pods_can_read_and_pull_nothing_with(
+    live_cast: Cast, client: Client, kind: str
+) -> None:
     public, secret, type_, data = KINDS[kind]
-    made = Credential.objects.create(name="it", project=live_cast.team_a, kind=kind, public=public, secret=json.dumps(secret))
+    made = Credential.objects.create(
+        name="it", project=live_cast.team_a, kind=kind, public=public, secret=json.dumps(secret)
+    )
     assert provisioned(live_cast.team_a).sync_error == ""
     found = calls.get(client, SECRETS, secret_name(made), namespace=live_cast.team_a.namespace)
-    assert (found["type"], {key: base64.b64decode(value).decode() for key, value in found["data"].items()}) == (type_, data)
+    assert (
+        found["type"],
+        {key: base64.b64decode(value).decode() for key, value in found["data"].items()},
+    ) == (type_, data)
     assert set(keys(made)) == set(data)
     assert pulled_with(client, live_cast.team_a) == []
     # A Secret of another type cannot become this one: it is replaced.
     Credential.objects.filter(pk=made.pk).update(secret=json.dumps(dict.fromkeys(secret, "new")))
     assert drifted(client, live_cast).due >= {live_cast.team_a.pk}
     provisioned(live_cast.team_a)
-    assert PASSWORD not in repr(calls.get(client, SECRETS, secret_name(made), namespace=live_cast.team_a.namespace))
+    assert PASSWORD not in repr(
+        calls.get(client, SECRETS, secret_name(made), namespace=live_cast.team_a.namespace)
+    )
 
 
-def test_what_an_earlier_release_made_for_a_registry_goes(live_cast: Cast, client: Client, team: Project) -> None:
-    labels = provision.of_project(team, Installation.own_key()).labels | {"muster.dev/registry": "older"}
-    calls.create(client, SECRETS, foreign("Secret", "muster-pull-older", metadata={"labels": labels}), namespace=team.namespace)
+def test_what_an_earlier_release_made_for_a_registry_goes(
+    live_cast: Cast, client: Client, team: Project
+) -> None:
+    labels = provision.of_project(team, Installation.own_key()).labels | {
+        "muster.dev/registry": "older"
+    }
+    calls.create(
+        client,
+        SECRETS,
+        foreign("Secret", "muster-pull-older", metadata={"labels": labels}),
+        namespace=team.namespace,
+    )
     assert drifted(client, live_cast).due >= {team.pk}
     provisioned(team)
     assert there(client, SECRETS, "muster-pull-older", team.namespace) is None
 
 
 def test_the_password_is_shown_nowhere(
-    live_cast: Cast, embedded: LocalKube, client: Client, team: Project, caplog: pytest.LogCaptureFixture
+    live_cast: Cast,
+    embedded: LocalKube,
+    client: Client,
+    team: Project,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
     auth = base64.b64encode(f"robot:{PASSWORD}".encode()).decode()
     browser = Browser(raise_request_exception=False)
     browser.force_login(live_cast.alice)
-    shown = [browser.get("/projects").content, browser.get(reverse("project", args=[team.pk])).content]
-    with Relay(embedded.kubeconfig, lambda request: (422, "Invalid") if request.method == "PATCH" else None) as relay:
+    shown = [
+        browser.get("/projects").content,
+        browser.get(reverse("project", args=[team.pk])).content,
+    ]
+    with Relay(
+        embedded.kubeconfig, lambda request: (422, "Invalid") if request.method == "PATCH" else None
+    ) as relay:
         relay.reached_by(live_cast.cluster)
         Credential.objects.update(public={"server": "example.com", "username": "changed"})
         assert provisioned(team).sync_error.startswith("the cluster refuses the Secret")

@@ -1,4 +1,6 @@
-"""What somebody changes or removes behind Muster's back is found by the heartbeat and put right; where all is well nothing is written."""
+"""What somebody changes or removes behind Muster's back is found by the heartbeat and put right;
+where all is well nothing is written.
+"""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -33,13 +35,21 @@ def team(live_cast: Cast) -> Project:
     return provisioned(live_cast.team_a)
 
 
-def test_where_nothing_differs_nothing_is_asked_for(live_cast: Cast, client: Client, team: Project) -> None:
+def test_where_nothing_differs_nothing_is_asked_for(
+    live_cast: Cast, client: Client, team: Project
+) -> None:
     found = drifted(client, live_cast)
     assert (found.due, found.back) == (set(), set())
 
 
 def edited(client: Client, team: Project) -> None:
-    calls.patch(client, QUEUES, team.queue, {"spec": {"resources": {"gpu": {"limit": 0}}}}, manager="somebody")
+    calls.patch(
+        client,
+        QUEUES,
+        team.queue,
+        {"spec": {"resources": {"gpu": {"limit": 0}}}},
+        manager="somebody",
+    )
 
 
 def removed(client: Client, team: Project) -> None:
@@ -47,12 +57,19 @@ def removed(client: Client, team: Project) -> None:
 
 
 def unlabelled(client: Client, team: Project) -> None:
-    calls.patch(client, NAMESPACES, team.namespace, {"metadata": {"labels": {"muster.dev/installation": None}}})
+    calls.patch(
+        client,
+        NAMESPACES,
+        team.namespace,
+        {"metadata": {"labels": {"muster.dev/installation": None}}},
+    )
 
 
 def department_edited(client: Client, team: Project) -> None:
     name = provision.department_queue(team.department)
-    calls.patch(client, QUEUES, name, {"spec": {"resources": {"cpu": {"quota": 5}}}}, manager="somebody")
+    calls.patch(
+        client, QUEUES, name, {"spec": {"resources": {"cpu": {"quota": 5}}}}, manager="somebody"
+    )
 
 
 @pytest.mark.parametrize("change", [edited, removed, unlabelled, department_edited])
@@ -69,14 +86,18 @@ def test_what_somebody_changed_is_brought_back(
     assert "muster.dev/installation" in labels(client, team.namespace)
 
 
-def test_the_heartbeat_asks_for_it(live_cast: Cast, client: Client, team: Project, asked: list[tuple[str, str]]) -> None:
+def test_the_heartbeat_asks_for_it(
+    live_cast: Cast, client: Client, team: Project, asked: list[tuple[str, str]]
+) -> None:
     removed(client, team)
     tasks.heartbeat(str(live_cast.cluster.pk))
     assert ("provision", str(team.pk)) in asked
     assert ("provision", str(live_cast.team_b.pk)) not in asked
 
 
-def test_a_quota_whose_step_was_lost_is_found(live_cast: Cast, client: Client, team: Project) -> None:
+def test_a_quota_whose_step_was_lost_is_found(
+    live_cast: Cast, client: Client, team: Project
+) -> None:
     Project.objects.filter(pk=team.pk).update(gpu_quota=Decimal("0.5"))
     # The other one's department has another sum, too.
     assert drifted(client, live_cast).due == {team.pk, live_cast.team_b.pk}
@@ -89,7 +110,9 @@ def test_what_projects_hold_is_kept(live_cast: Cast, client: Client, team: Proje
     assert team.gpus_allocated in (None, 0)
 
 
-def test_the_queue_of_a_department_that_has_no_project_left_goes(live_cast: Cast, client: Client, team: Project) -> None:
+def test_the_queue_of_a_department_that_has_no_project_left_goes(
+    live_cast: Cast, client: Client, team: Project
+) -> None:
     before = provision.department_queue(live_cast.research)
     other = Department.objects.create(name=f"{live_cast.research.name}-2")
     Project.objects.update(department=other)
@@ -106,14 +129,20 @@ def test_the_queue_of_a_department_that_has_no_project_left_goes(live_cast: Cast
     assert there(client, QUEUES, provision.department_queue(other)) is not None
 
 
-def test_its_requests_do_not_grow_with_the_projects(live_cast: Cast, embedded: LocalKube, team: Project) -> None:
+def test_its_requests_do_not_grow_with_the_projects(
+    live_cast: Cast, embedded: LocalKube, team: Project
+) -> None:
     counts = []
     with Relay(embedded.kubeconfig) as relay:
         relay.reached_by(live_cast.cluster)
         for number in range(2):
             for each in range(10 * number):
                 Project.objects.create(
-                    name=f"p{each}", department=team.department, cluster=live_cast.cluster, namespace=f"p{each}", queue=f"p{each}"
+                    name=f"p{each}",
+                    department=team.department,
+                    cluster=live_cast.cluster,
+                    namespace=f"p{each}",
+                    queue=f"p{each}",
                 )
             before = len(relay.requests)
             drifted(connections.client(live_cast.cluster), live_cast)
@@ -122,15 +151,22 @@ def test_its_requests_do_not_grow_with_the_projects(live_cast: Cast, embedded: L
         assert relay.asked("POST", "PATCH", "PUT", "DELETE") == []
 
 
-def test_a_kind_that_may_not_be_listed_is_not_compared(live_cast: Cast, embedded: LocalKube, team: Project) -> None:
+def test_a_kind_that_may_not_be_listed_is_not_compared(
+    live_cast: Cast, embedded: LocalKube, team: Project
+) -> None:
     with Relay(embedded.kubeconfig, lambda request: (403, "Forbidden")) as relay:
         relay.reached_by(live_cast.cluster)
         found = drifted(connections.client(live_cast.cluster), live_cast)
         assert (found.due, found.back, found.queues) == (set(), set(), {})
 
 
-def test_a_cluster_that_fails_meanwhile_stops_no_heartbeat(live_cast: Cast, embedded: LocalKube, asked: list[tuple[str, str]]) -> None:
-    with Relay(embedded.kubeconfig, lambda request: (500, "InternalError") if "serviceaccounts" in request.path else None) as relay:
+def test_a_cluster_that_fails_meanwhile_stops_no_heartbeat(
+    live_cast: Cast, embedded: LocalKube, asked: list[tuple[str, str]]
+) -> None:
+    with Relay(
+        embedded.kubeconfig,
+        lambda request: (500, "InternalError") if "serviceaccounts" in request.path else None,
+    ) as relay:
         relay.reached_by(live_cast.cluster)
         tasks.heartbeat(str(live_cast.cluster.pk))
     assert Cluster.objects.get(pk=live_cast.cluster.pk).last_seen_at is not None

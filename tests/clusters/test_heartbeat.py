@@ -36,7 +36,11 @@ def answers(nodes: list[Object], pods: list[Object], status: int = 200) -> Fault
 
     def step(exchange: Exchange) -> None:
         path = exchange.request.path
-        body: Object = {"gitVersion": "v1.34.0"} if path == "/version" else {"metadata": {}, "items": pods if "pods" in path else nodes}
+        body: Object = (
+            {"gitVersion": "v1.34.0"}
+            if path == "/version"
+            else {"metadata": {}, "items": pods if "pods" in path else nodes}
+        )
         exchange.answer(200 if path == "/version" else status, json.dumps(body).encode())
 
     return FaultServer(step)
@@ -46,13 +50,19 @@ def a_node(name: str, **status: Any) -> Object:
     ready = {"type": "Ready", "status": "True"}
     labels = {"nvidia.com/gpu.product": "H200", "nvidia.com/gpu.memory": "1000"}
     offers = {"cpu": "8", "memory": "1Gi", "nvidia.com/gpu": "4"}
-    return {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": offers, "conditions": [ready]} | status}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "status": {"allocatable": offers, "conditions": [ready]} | status,
+    }
 
 
 def a_pod(node: str, resources: Object, namespace: str = "theirs", **annotations: str) -> Object:
     asked = {key.replace("_", "-"): value for key, value in annotations.items()}
     metadata = {"name": "p", "namespace": namespace, "annotations": asked}
-    return {"metadata": metadata, "spec": {"nodeName": node, "containers": [{"resources": resources}]}}
+    return {
+        "metadata": metadata,
+        "spec": {"nodeName": node, "containers": [{"resources": resources}]},
+    }
 
 
 def test_a_cluster_that_answers_is_seen_with_its_version_and_nodes(live_cast: Cast) -> None:
@@ -71,16 +81,35 @@ def test_a_cluster_that_answers_is_seen_with_its_version_and_nodes(live_cast: Ca
 
 def test_what_pods_of_others_hold_is_counted_and_ours_is_not(live_cast: Cast) -> None:
     client, name = connections.client(live_cast.cluster), live_cast.team_a.namespace
-    calls.create(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    calls.create(
+        client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    )
     for pod, labels in (("theirs", {}), ("ours", {"app.kubernetes.io/managed-by": "muster"})):
         metadata = {"name": pod, "labels": labels, "annotations": {"gpu-fraction": "0.5"}}
-        spec = {"containers": [{"name": "c", "image": "i", "command": ["sleep", "60"], "resources": {"requests": {"cpu": "100m"}}}]}
-        body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec | {"schedulerName": "kai-scheduler"}}
+        spec = {
+            "containers": [
+                {
+                    "name": "c",
+                    "image": "i",
+                    "command": ["sleep", "60"],
+                    "resources": {"requests": {"cpu": "100m"}},
+                }
+            ]
+        }
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata,
+            "spec": spec | {"schedulerName": "kai-scheduler"},
+        }
         body["metadata"]["labels"] = labels | {"kai.scheduler/queue": "default-queue"}
         calls.create(client, PODS, body, namespace=name)
 
     def both_are_placed() -> bool:
-        return all(pod["spec"].get("nodeName") for pod in calls.list_page(client, PODS, namespace=name).items)
+        return all(
+            pod["spec"].get("nodeName")
+            for pod in calls.list_page(client, PODS, namespace=name).items
+        )
 
     eventually(both_are_placed)
     node = beat(live_cast.cluster).nodes.get()
@@ -119,7 +148,9 @@ def test_nodes_that_are_gone_go_and_troubles_are_told(cast: Cast) -> None:
 
 
 def test_a_node_that_promises_the_moon_fits_its_row(cast: Cast) -> None:
-    labels = {f"label-{number:03d}": "x" for number in range(500)} | {"nvidia.com/gpu.product": "\x1b[31m" + "G" * 500}
+    labels = {f"label-{number:03d}": "x" for number in range(500)} | {
+        "nvidia.com/gpu.product": "\x1b[31m" + "G" * 500
+    }
     moon = a_node("n1", allocatable={"cpu": "9E", "memory": "9999E", "nvidia.com/gpu": 10**30})
     moon["metadata"]["labels"] = labels
     with answers([moon], []) as server:
@@ -158,7 +189,9 @@ def test_a_cluster_that_will_not_show_its_nodes_is_reachable(cast: Cast) -> None
     assert cluster.trouble == "the cluster answered 403"
 
 
-def test_a_cluster_that_says_nothing_is_given_up(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_says_nothing_is_given_up(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connections, "TIMEOUTS", Timeouts(connect=1, read=0.1))
     with FaultServer(Exchange.silence) as server:
         assert beat(at(cast.cluster, server)).trouble == "the cluster did not answer in time"
@@ -178,7 +211,17 @@ def test_a_cluster_that_asks_for_patience_is_not_unreachable(cast: Cast) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "amount"), [("500m", "0.5"), ("2", "2"), (3, "3"), ("1Ki", "1024"), ("1e3", "1000"), ("", "0"), ("-1", "0"), ("x" * 99, "0")]
+    ("text", "amount"),
+    [
+        ("500m", "0.5"),
+        ("2", "2"),
+        (3, "3"),
+        ("1Ki", "1024"),
+        ("1e3", "1000"),
+        ("", "0"),
+        ("-1", "0"),
+        ("x" * 99, "0"),
+    ],
 )
 def test_quantities_are_read_and_nonsense_is_nothing(text: object, amount: str) -> None:
     assert nodes.quantity(text) == Decimal(amount)

@@ -1,4 +1,6 @@
-"""A cluster whose API answers whatever it likes: pages stay whole, what is kept stays small, and nothing is asked for ever."""
+"""A cluster whose API answers whatever it likes: pages stay whole, what is kept stays small, and
+nothing is asked for ever.
+"""
 
 import json
 import time
@@ -11,7 +13,12 @@ from clusters import connections, nodes, probing, tasks, trying
 from clusters.kube import calls
 from clusters.kube.client import Client as Kube
 from clusters.kube.errors import Unavailable
-from clusters.kube.resources import CLUSTERTRAININGRUNTIMES, PRIORITYCLASSES, STORAGECLASSES, TRAINJOBS
+from clusters.kube.resources import (
+    CLUSTERTRAININGRUNTIMES,
+    PRIORITYCLASSES,
+    STORAGECLASSES,
+    TRAINJOBS,
+)
 from clusters.models import Cluster, Node
 from tests.cast import Cast
 from tests.clusters.kube.faults import Exchange, FaultServer
@@ -25,8 +32,19 @@ MOST_KEPT = 500_000
 """Bytes of a cluster's row, and of a node's."""
 
 
-def a_nasty_node(name: str, since: str = "2026-11-01T10:00:00Z", gpus: Any = "99999999999999999999E", times: int = 1000) -> Object:
-    ready = {"type": "Ready", "status": "True", "lastTransitionTime": since, "message": HUGE, "reason": HUGE}
+def a_nasty_node(
+    name: str,
+    since: str = "2026-11-01T10:00:00Z",
+    gpus: Any = "99999999999999999999E",
+    times: int = 1000,
+) -> Object:
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "lastTransitionTime": since,
+        "message": HUGE,
+        "reason": HUGE,
+    }
     status = {
         "conditions": [ready] * times,
         "nodeInfo": {"kubeletVersion": HUGE, "osImage": NASTY},
@@ -35,19 +53,32 @@ def a_nasty_node(name: str, since: str = "2026-11-01T10:00:00Z", gpus: Any = "99
         "allocatable": {"nvidia.com/gpu": gpus, "cpu": "-5", "memory": "1e99", "pods": "1e-99"},
     }
     node = a_node(name, **status)
-    labels = {NASTY: HUGE, "kai.scheduler/node-pool": NASTY, "nvidia.com/gpu.product": HUGE, "nvidia.com/gpu.memory": "1e-99"}
-    node["metadata"]["labels"] = labels | {f"node-role.kubernetes.io/{NASTY}{number}": "" for number in range(times)}
+    labels = {
+        NASTY: HUGE,
+        "kai.scheduler/node-pool": NASTY,
+        "nvidia.com/gpu.product": HUGE,
+        "nvidia.com/gpu.memory": "1e-99",
+    }
+    node["metadata"]["labels"] = labels | {
+        f"node-role.kubernetes.io/{NASTY}{number}": "" for number in range(times)
+    }
     node["spec"] = {"taints": [{"key": HUGE, "value": HUGE, "effect": HUGE}] * times}
     return node
 
 
 def a_nasty_script(*there: Object) -> Script:
     asked = {"requests": {"cpu": "1e99", "memory": "1e99", "nvidia.com/gpu": "1e99"}}
-    pods = [a_pod(node["metadata"]["name"], asked, gpu_fraction="1e99", gpu_fraction_num_devices="1e99") for node in there] * 20
+    pods = [
+        a_pod(node["metadata"]["name"], asked, gpu_fraction="1e99", gpu_fraction_num_devices="1e99")
+        for node in there
+    ] * 20
     gvk = {"group": TRAINJOBS.group, "kind": "TrainJob", "version": TRAINJOBS.version}
     spec: Object = {"properties": {f"{number}{NASTY}": {} for number in range(5000)}}
     schemas = {"x": {"x-kubernetes-group-version-kind": [gvk], "properties": {"spec": spec}}}
-    runtime = {"metadata": {"name": HUGE, "labels": {"trainer.kubeflow.org/framework": HUGE}}, "spec": {"schedulerName": HUGE}}
+    runtime = {
+        "metadata": {"name": HUGE, "labels": {"trainer.kubeflow.org/framework": HUGE}},
+        "spec": {"schedulerName": HUGE},
+    }
     lists = {
         "nodes": list(there),
         "pods": pods,
@@ -56,7 +87,13 @@ def a_nasty_script(*there: Object) -> Script:
         "clustertrainingruntimes": [runtime] * 1000,
     }
     served = (*USUAL, STORAGECLASSES, PRIORITYCLASSES, TRAINJOBS, CLUSTERTRAININGRUNTIMES)
-    return Script(served=served, lists=lists, openapi={"components": {"schemas": schemas}}, version=HUGE, pod=HUGE)
+    return Script(
+        served=served,
+        lists=lists,
+        openapi={"components": {"schemas": schemas}},
+        version=HUGE,
+        pod=HUGE,
+    )
 
 
 def asked_all(cast: Cast, script: Script) -> None:
@@ -74,11 +111,17 @@ NONSENSE: dict[str, tuple[str, Any, int]] = {
     "at-nothing": ("\x00", {"a": True}, 10),
     "at-too-much": (HUGE, None, 1000),
 }
-"""Since when a node is ready, how many GPUs it has, and how often it says all else. Of the last kind an answer has room for one only."""
+"""Since when a node is ready, how many GPUs it has, and how often it says all else. Of the last
+kind an answer has room for one only.
+"""
 
 
-def test_whatever_it_says_its_pages_show_it_escaped_and_small(live_cast: Cast, client: Client) -> None:
-    asked_all(live_cast, a_nasty_script(*(a_nasty_node(name, *said) for name, said in NONSENSE.items())))
+def test_whatever_it_says_its_pages_show_it_escaped_and_small(
+    live_cast: Cast, client: Client
+) -> None:
+    asked_all(
+        live_cast, a_nasty_script(*(a_nasty_node(name, *said) for name, said in NONSENSE.items()))
+    )
     rows = [*Cluster.objects.filter(pk=live_cast.cluster.pk).values(), *Node.objects.values()]
     assert {row["name"] for row in rows} == {live_cast.cluster.name, *NONSENSE}
     for row in rows:
@@ -87,7 +130,12 @@ def test_whatever_it_says_its_pages_show_it_escaped_and_small(live_cast: Cast, c
         assert "\\u0000" not in text
     client.force_login(live_cast.alice)
     place = f"/clusters/{live_cast.cluster.pk}"
-    for page in ("/clusters", place, f"{place}/checks", *(f"{place}/nodes/{name}" for name in NONSENSE)):
+    for page in (
+        "/clusters",
+        place,
+        f"{place}/checks",
+        *(f"{place}/nodes/{name}" for name in NONSENSE),
+    ):
         answer = client.get(page)
         assert answer.status_code == 200
         assert b"<script>alert" not in answer.content
@@ -102,14 +150,22 @@ def test_what_no_node_can_be_called_is_no_node(live_cast: Cast, client: Client, 
     assert client.get(f"/clusters/{live_cast.cluster.pk}").status_code == 200
 
 
-@pytest.mark.parametrize("status", [[1], "up", {"allocatable": ["nvidia.com/gpu"]}, {"allocatable": {"nvidia.com/gpu": {}}}])
+@pytest.mark.parametrize(
+    "status",
+    [[1], "up", {"allocatable": ["nvidia.com/gpu"]}, {"allocatable": {"nvidia.com/gpu": {}}}],
+)
 def test_trying_it_is_not_upset_by_nodes_that_are_none(status: Any) -> None:
-    with serving(Script(lists={"nodes": [{"metadata": {"name": "n1"}, "status": status}]})) as server:
+    with serving(
+        Script(lists={"nodes": [{"metadata": {"name": "n1"}, "status": status}]})
+    ) as server:
         assert trying.tried("kubeconfig", kubeconfig_of(server)).trouble == ""
 
 
 def test_an_old_server_is_asked_for_no_version_that_is_not_used() -> None:
-    groups = [{"name": f"group{number}.example", "versions": [{"version": "v1"}]} for number in range(10_000)]
+    groups = [
+        {"name": f"group{number}.example", "versions": [{"version": "v1"}]}
+        for number in range(10_000)
+    ]
     batch = {"name": "batch", "versions": [{"version": "v1"}] * 1000}
 
     def old(exchange: Exchange) -> None:
@@ -118,7 +174,12 @@ def test_an_old_server_is_asked_for_no_version_that_is_not_used() -> None:
             "/apis": {"kind": "APIGroupList", "groups": [*groups, batch]},
             "/apis/batch/v1": {"resources": [{"name": "jobs", "namespaced": True, "kind": "Job"}]},
         }
-        exchange.answer(200, json.dumps(answers.get(exchange.request.path, {"resources": [], "metadata": {}, "items": []})).encode())
+        exchange.answer(
+            200,
+            json.dumps(
+                answers.get(exchange.request.path, {"resources": [], "metadata": {}, "items": []})
+            ).encode(),
+        )
 
     with FaultServer(old) as server, Kube(server.access) as client:
         assert probing.probe(client).capabilities.served == {"batch/v1/jobs"}

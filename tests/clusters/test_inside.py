@@ -1,4 +1,6 @@
-"""The cluster that Muster runs in: its service account's files, whose token is replaced from time to time."""
+"""The cluster that Muster runs in: its service account's files, whose token is replaced from time
+to time.
+"""
 
 from pathlib import Path
 
@@ -36,7 +38,10 @@ def test_it_is_there_with_its_address_and_files(account: Path, tmp_path: Path) -
 
 
 def test_an_address_of_ipv6_is_put_in_brackets(account: Path) -> None:
-    assert inside.access(HERE | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, account).server == "https://[fd00::1]:443"
+    assert (
+        inside.access(HERE | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, account).server
+        == "https://[fd00::1]:443"
+    )
 
 
 def test_elsewhere_it_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -75,7 +80,9 @@ def test_it_is_added_and_asked_with_the_token_of_the_moment(
     connections.close_all()
 
 
-def test_where_muster_runs_in_no_cluster_it_cannot_be_added(cast: Cast, tmp_path: Path, settings: Settings) -> None:
+def test_where_muster_runs_in_no_cluster_it_cannot_be_added(
+    cast: Cast, tmp_path: Path, settings: Settings
+) -> None:
     settings.SERVICE_ACCOUNT = tmp_path
     with pytest.raises(UserError) as refusal:
         actions.register("own", way=Way.INSIDE)

@@ -1,4 +1,6 @@
-"""A project that is deleted leaves its cluster: what Muster made goes, what was there before stays, and nothing is lost on the way."""
+"""A project that is deleted leaves its cluster: what Muster made goes, what was there before stays,
+and nothing is lost on the way.
+"""
 
 import pytest
 
@@ -16,7 +18,16 @@ from projects.actions import create_service_account
 from projects.models import AccessRule, Project
 from tests.cast import Cast, a_spec
 from tests.cluster import LocalKube
-from tests.clusters.provisioning import drifted, foreign, labels, left, provisioned, pulled_with, seen, there
+from tests.clusters.provisioning import (
+    drifted,
+    foreign,
+    labels,
+    left,
+    provisioned,
+    pulled_with,
+    seen,
+    there,
+)
 from tests.clusters.relay import Relay, without_queues
 from tests.conformance.api import eventually
 from tests.workloads.acting import QUICK, Acting
@@ -56,13 +67,16 @@ def test_what_muster_made_goes(live_cast: Cast, client: Client, team: Project) -
     assert live_cast.team_b.pk in drifted(client, live_cast).due, "the department has less now"
 
 
-def test_the_last_one_of_a_department_takes_its_queue_along(live_cast: Cast, client: Client, team: Project) -> None:
+def test_the_last_one_of_a_department_takes_its_queue_along(
+    live_cast: Cast, client: Client, team: Project
+) -> None:
     for each in (live_cast.team_a, live_cast.team_b):
         leaving.leave(each, live_cast.alice)
         assert left(each).removed_at is not None
 
     def gone() -> bool:
-        # Refused while the scheduler has not seen that nothing is below it: then the heartbeat does it.
+        # Refused while the scheduler has not seen that nothing is below it: then the heartbeat does
+        # it.
         tasks.heartbeat(str(live_cast.cluster.pk))
         return there(client, QUEUES, provision.department_queue(live_cast.research)) is None
 
@@ -90,7 +104,9 @@ def test_an_adopted_namespace_stays_with_what_is_in_it(live_cast: Cast, client: 
 
 def test_a_namespace_of_an_older_release_is_not_deleted(live_cast: Cast, client: Client) -> None:
     team = live_cast.team_a
-    metadata = {"labels": {"app.kubernetes.io/managed-by": "muster", "muster.dev/project": "team-a"}}
+    metadata = {
+        "labels": {"app.kubernetes.io/managed-by": "muster", "muster.dev/project": "team-a"}
+    }
     calls.create(client, NAMESPACES, foreign("Namespace", team.namespace, metadata=metadata))
     provisioned(team)
     leaving.leave(team, live_cast.alice)
@@ -118,7 +134,9 @@ def test_only_administrators_of_muster_delete_projects(cast: Cast) -> None:
         leaving.leave(cast.team_b, cast.mallory)
 
 
-def test_workloads_at_rest_go_first_and_their_history_stays(acting: Acting, asked: list[tuple[str, str]]) -> None:
+def test_workloads_at_rest_go_first_and_their_history_stays(
+    acting: Acting, asked: list[tuple[str, str]]
+) -> None:
     team = provisioned(acting.project)
     workload = acting.submit(command=QUICK)
     launch(str(workload.pk))
@@ -131,7 +149,9 @@ def test_workloads_at_rest_go_first_and_their_history_stays(acting: Acting, aske
     asked.clear()
     tasks.leave(team.pk)
     assert asked == [], "the heartbeat looks again"
-    assert there(acting.client, QUEUES, team.queue) is not None, "not while something of it is there"
+    assert there(acting.client, QUEUES, team.queue) is not None, (
+        "not while something of it is there"
+    )
 
     def released() -> bool:
         remove(str(workload.pk))
@@ -143,7 +163,9 @@ def test_workloads_at_rest_go_first_and_their_history_stays(acting: Acting, aske
     assert Workload.objects.get(pk=workload.pk).events.exists()
 
 
-def test_a_cluster_that_is_away_is_left_when_it_is_back(live_cast: Cast, embedded: LocalKube, asked: list[tuple[str, str]]) -> None:
+def test_a_cluster_that_is_away_is_left_when_it_is_back(
+    live_cast: Cast, embedded: LocalKube, asked: list[tuple[str, str]]
+) -> None:
     team = provisioned(live_cast.team_a)
     leaving.leave(team, live_cast.alice)
     with Relay(embedded.kubeconfig, lambda request: (503, "ServiceUnavailable")) as relay:
@@ -159,12 +181,16 @@ def test_a_cluster_that_is_away_is_left_when_it_is_back(live_cast: Cast, embedde
 
 
 @pytest.mark.parametrize("path", ["/queues", "/namespaces"])
-def test_a_removal_that_stops_between_two_requests_goes_on(live_cast: Cast, embedded: LocalKube, client: Client, path: str) -> None:
+def test_a_removal_that_stops_between_two_requests_goes_on(
+    live_cast: Cast, embedded: LocalKube, client: Client, path: str
+) -> None:
     team = provisioned(live_cast.team_a)
     leaving.leave(team, live_cast.alice)
 
     def broken(request: object) -> tuple[int, str] | None:
-        return (500, "InternalError") if request.method == "DELETE" and path in request.path else None  # type: ignore[attr-defined]
+        return (
+            (500, "InternalError") if request.method == "DELETE" and path in request.path else None
+        )  # type: ignore[attr-defined]
 
     with Relay(embedded.kubeconfig, broken) as relay:
         relay.reached_by(live_cast.cluster)
@@ -175,8 +201,12 @@ def test_a_removal_that_stops_between_two_requests_goes_on(live_cast: Cast, embe
     eventually(lambda: is_gone(client, team.namespace))
 
 
-def test_what_was_written_while_it_was_removed_is_removed(live_cast: Cast, client: Client, asked: list[tuple[str, str]]) -> None:
-    late = provision.Project.objects.select_related("department", "cluster").get(pk=live_cast.team_a.pk)
+def test_what_was_written_while_it_was_removed_is_removed(
+    live_cast: Cast, client: Client, asked: list[tuple[str, str]]
+) -> None:
+    late = provision.Project.objects.select_related("department", "cluster").get(
+        pk=live_cast.team_a.pk
+    )
     leaving.leave(live_cast.team_a, live_cast.alice)
     assert left(live_cast.team_a).removed_at is not None
     # The step had read the row before.
@@ -224,7 +254,9 @@ def test_its_people_programs_registries_and_assets_end_with_it(cast: Cast) -> No
 
 def test_its_name_is_free_elsewhere_at_once_and_on_its_cluster_when_it_is_gone(cast: Cast) -> None:
     leaving.leave(cast.team_a, cast.alice)
-    other = Cluster.objects.create(name="other", server="https://127.0.0.1:2", kubeconfig=cast.cluster.kubeconfig)
+    other = Cluster.objects.create(
+        name="other", server="https://127.0.0.1:2", kubeconfig=cast.cluster.kubeconfig
+    )
     given = {"name": "team-a", "department": "research", "gpu_quota": "1"}
     again = ProjectForm(given | {"cluster": str(cast.cluster.pk)}, user=cast.alice)
     assert again.is_valid()

@@ -1,4 +1,6 @@
-"""Node pools: pages and REST, who may, labels by Kubernetes' rules, and what stands against their end."""
+"""Node pools: pages and REST, who may, labels by Kubernetes' rules, and what stands against their
+end.
+"""
 
 from decimal import Decimal
 from typing import Any
@@ -24,8 +26,20 @@ GIVEN = {"name": "h200", "label_key": "nvidia.com/gpu.product", "label_value": "
 
 @pytest.fixture
 def pool(cast: Cast) -> NodePool:
-    Node.objects.create(cluster=cast.cluster, name="n1", gpus=8, is_ready=True, labels={"nvidia.com/gpu.product": "NVIDIA-H200"})
-    Node.objects.create(cluster=cast.cluster, name="n2", gpus=4, is_ready=True, labels={"nvidia.com/gpu.product": "NVIDIA-L40S"})
+    Node.objects.create(
+        cluster=cast.cluster,
+        name="n1",
+        gpus=8,
+        is_ready=True,
+        labels={"nvidia.com/gpu.product": "NVIDIA-H200"},
+    )
+    Node.objects.create(
+        cluster=cast.cluster,
+        name="n2",
+        gpus=4,
+        is_ready=True,
+        labels={"nvidia.com/gpu.product": "NVIDIA-L40S"},
+    )
     return NodePool.objects.create(cluster=cast.cluster, **GIVEN)
 
 
@@ -35,10 +49,17 @@ def head(user: User) -> dict[str, Any]:
 
 def test_an_administrator_makes_one_and_it_is_audited(client: Client, cast: Cast) -> None:
     client.force_login(cast.alice)
-    answer = client.post("/node-pools/new", GIVEN | {"cluster": str(cast.cluster.pk), "description": "The new ones"})
+    answer = client.post(
+        "/node-pools/new", GIVEN | {"cluster": str(cast.cluster.pk), "description": "The new ones"}
+    )
     made = NodePool.objects.get()
     assert answer.url == f"/node-pools/{made.pk}"
-    assert (made.name, made.label_key, made.label_value, made.created_by) == ("h200", GIVEN["label_key"], "NVIDIA-H200", cast.alice)
+    assert (made.name, made.label_key, made.label_value, made.created_by) == (
+        "h200",
+        GIVEN["label_key"],
+        "NVIDIA-H200",
+        cast.alice,
+    )
     entry = AuditEntry.objects.get(entity="node-pool")
     assert (entry.event, entry.scope) == ("create", f"cluster:{cast.cluster.pk}")
 
@@ -55,7 +76,9 @@ def test_an_administrator_makes_one_and_it_is_audited(client: Client, cast: Cast
         ({"label_value": "-x"}, "label_value"),
     ],
 )
-def test_what_cannot_be_is_told_beside_it(client: Client, cast: Cast, wrong: dict[str, str], field: str) -> None:
+def test_what_cannot_be_is_told_beside_it(
+    client: Client, cast: Cast, wrong: dict[str, str], field: str
+) -> None:
     client.force_login(cast.alice)
     answer = client.post("/node-pools/new", GIVEN | {"cluster": str(cast.cluster.pk)} | wrong)
     assert answer.status_code == 422
@@ -81,20 +104,29 @@ def test_keys_are_those_of_kubernetes(key: str, is_right: bool) -> None:
 
 
 def test_values_are_those_of_kubernetes() -> None:
-    assert [wrong_value(each) == "" for each in ("", "a", "A.b_c-d", "a" * 63, "a" * 64, ".a", "a/b")] == [True] * 4 + [False] * 3
+    assert [
+        wrong_value(each) == "" for each in ("", "a", "A.b_c-d", "a" * 63, "a" * 64, ".a", "a/b")
+    ] == [True] * 4 + [False] * 3
 
 
-def test_a_name_and_a_label_are_taken_once_a_cluster(client: Client, cast: Cast, pool: NodePool) -> None:
+def test_a_name_and_a_label_are_taken_once_a_cluster(
+    client: Client, cast: Cast, pool: NodePool
+) -> None:
     client.force_login(cast.alice)
     here = {"cluster": str(cast.cluster.pk)}
     same_name = client.post("/node-pools/new", GIVEN | here | {"label_value": "other"})
     assert "has a node pool h200 already" in same_name.content.decode()
-    assert "h200 has this label already" in client.post("/node-pools/new", GIVEN | here | {"name": "other"}).content.decode()
+    assert (
+        "h200 has this label already"
+        in client.post("/node-pools/new", GIVEN | here | {"name": "other"}).content.decode()
+    )
     other = Cluster.objects.create(name="other", server="https://127.0.0.1:2")
     assert client.post("/node-pools/new", GIVEN | {"cluster": str(other.pk)}).status_code == 302
 
 
-def test_a_member_sees_its_nodes_and_changes_nothing(client: Client, cast: Cast, pool: NodePool) -> None:
+def test_a_member_sees_its_nodes_and_changes_nothing(
+    client: Client, cast: Cast, pool: NodePool
+) -> None:
     client.force_login(cast.bob)
     text = client.get("/node-pools").content.decode()
     assert "h200" in text
@@ -118,7 +150,9 @@ def test_those_of_a_cluster_that_one_does_not_see_are_not_there(client: Client, 
     assert client.get(f"{API}/{theirs.pk}", **head(cast.bob)).status_code == 404
 
 
-def test_the_second_of_two_gets_what_changed_meanwhile(client: Client, cast: Cast, pool: NodePool) -> None:
+def test_the_second_of_two_gets_what_changed_meanwhile(
+    client: Client, cast: Cast, pool: NodePool
+) -> None:
     client.force_login(cast.alice)
     at, given = f"/node-pools/{pool.pk}/edit", {"label_key": "gpu", "label_value": "h200"}
     seal = client.get(at).context["started_from"]
@@ -133,8 +167,14 @@ def test_the_second_of_two_gets_what_changed_meanwhile(client: Client, cast: Cas
 def test_one_that_is_in_use_is_not_deleted(client: Client, cast: Cast, pool: NodePool) -> None:
     cast.team_a.node_pools.add(pool)
     setup = Setup(Environment("any"), node_pools=("h200",))
-    first = journal.opened(a_spec(cast.team_a, "by-workers", setup=setup), project=cast.team_a, by=cast.bob)
-    journal.opened(a_spec(cast.team_b, "by-master", master=MasterChanges(node_pools=("h200",))), project=cast.team_b, by=cast.mallory)
+    first = journal.opened(
+        a_spec(cast.team_a, "by-workers", setup=setup), project=cast.team_a, by=cast.bob
+    )
+    journal.opened(
+        a_spec(cast.team_b, "by-master", master=MasterChanges(node_pools=("h200",))),
+        project=cast.team_b,
+        by=cast.mallory,
+    )
     journal.opened(a_spec(cast.team_b, "by-nobody"), project=cast.team_b, by=cast.mallory)
     client.force_login(cast.alice)
     at = f"/node-pools/{pool.pk}/delete"
@@ -160,27 +200,69 @@ def test_a_node_says_its_pools(client: Client, cast: Cast, pool: NodePool) -> No
 def test_over_rest(client: Client, cast: Cast, pool: NodePool) -> None:
     alice = head(cast.alice)
     [listed] = client.get(API, **head(cast.bob)).json()["nodepools"]
-    assert (listed["name"], listed["nodes"], listed["gpus"], listed["status"]) == ("h200", 1, 8.0, {"phase": "Ready"})
-    body = {"name": "l40s", "clusterId": str(cast.cluster.pk), "labelKey": GIVEN["label_key"], "labelValue": "NVIDIA-L40S"}
-    assert client.post(API, body, content_type="application/json", **head(cast.bob)).status_code == 403
+    assert (listed["name"], listed["nodes"], listed["gpus"], listed["status"]) == (
+        "h200",
+        1,
+        8.0,
+        {"phase": "Ready"},
+    )
+    body = {
+        "name": "l40s",
+        "clusterId": str(cast.cluster.pk),
+        "labelKey": GIVEN["label_key"],
+        "labelValue": "NVIDIA-L40S",
+    }
+    assert (
+        client.post(API, body, content_type="application/json", **head(cast.bob)).status_code == 403
+    )
     made = client.post(API, body, content_type="application/json", **alice).json()
     at = f"{API}/{made['id']}"
-    assert client.patch(at, {"labelValue": "x y"}, content_type="application/json", **alice).json()["details"][0]["field"] == "labelValue"
-    assert client.patch(at, {"name": "other"}, content_type="application/json", **alice).status_code == 400
-    changed = client.patch(at, made | {"description": "x"}, content_type="application/json", **alice).json()
+    assert (
+        client.patch(at, {"labelValue": "x y"}, content_type="application/json", **alice).json()[
+            "details"
+        ][0]["field"]
+        == "labelValue"
+    )
+    assert (
+        client.patch(at, {"name": "other"}, content_type="application/json", **alice).status_code
+        == 400
+    )
+    changed = client.patch(
+        at, made | {"description": "x"}, content_type="application/json", **alice
+    ).json()
     assert (changed["description"], changed["version"]) == ("x", 2)
-    assert client.patch(at, {"version": 1}, content_type="application/json", **alice).status_code == 409
-    assert client.patch(at, {"description": "y"}, content_type="application/json", **head(cast.bob)).status_code == 403
+    assert (
+        client.patch(at, {"version": 1}, content_type="application/json", **alice).status_code
+        == 409
+    )
+    assert (
+        client.patch(
+            at, {"description": "y"}, content_type="application/json", **head(cast.bob)
+        ).status_code
+        == 403
+    )
     assert client.delete(at, **alice).status_code == 200
     assert client.get(at, **alice).status_code == 404
 
 
-def test_a_thousand_take_no_more_queries_than_one(client: Client, cast: Cast, pool: NodePool) -> None:
+def test_a_thousand_take_no_more_queries_than_one(
+    client: Client, cast: Cast, pool: NodePool
+) -> None:
     client.force_login(cast.alice)
     with CaptureQueriesContext(connection) as few:
         client.get("/node-pools")
-    NodePool.objects.bulk_create([NodePool(cluster=cast.cluster, name=f"p{n:04}", label_key="n", label_value=str(n)) for n in range(1000)])
-    Node.objects.bulk_create([Node(cluster=cast.cluster, name=f"m{n}", gpus=Decimal(1), labels={"n": str(n)}) for n in range(1000)])
+    NodePool.objects.bulk_create(
+        [
+            NodePool(cluster=cast.cluster, name=f"p{n:04}", label_key="n", label_value=str(n))
+            for n in range(1000)
+        ]
+    )
+    Node.objects.bulk_create(
+        [
+            Node(cluster=cast.cluster, name=f"m{n}", gpus=Decimal(1), labels={"n": str(n)})
+            for n in range(1000)
+        ]
+    )
     with CaptureQueriesContext(connection) as many:
         text = client.get("/node-pools?sort=-name").content.decode()
     assert len(many) == len(few) <= 10

@@ -22,23 +22,58 @@ def said(answer: object) -> str:
     return html.unescape(answer.content.decode())  # type: ignore[attr-defined]
 
 
-def on(cast: Cast, node: str, *, team: str = "team_a", name: str = "train1", phase: str = "Running", gpus: int = 1) -> Pod:
+def on(
+    cast: Cast,
+    node: str,
+    *,
+    team: str = "team_a",
+    name: str = "train1",
+    phase: str = "Running",
+    gpus: int = 1,
+) -> Pod:
     project = getattr(cast, team)
     workload = journal.opened(a_spec(project, name), project=project, by=cast.alice)
     data = {"spec": {"containers": [{"resources": {"requests": {"cpu": "2", "memory": "1Gi"}}}]}}
     where = {"node": node, "phase": phase, "status": phase, "gpus": gpus}
-    return Pod.objects.create(workload=workload, attempt=1, uid=str(uuid.uuid4()), name=f"{name}-master-0", data=data, **where)
+    return Pod.objects.create(
+        workload=workload,
+        attempt=1,
+        uid=str(uuid.uuid4()),
+        name=f"{name}-master-0",
+        data=data,
+        **where,
+    )
 
 
 def a_gpu_node() -> dict[str, object]:
-    info = {"kubeletVersion": "v1.34.1", "osImage": "Ubuntu 24.04", "containerRuntimeVersion": "containerd://2.1", "architecture": "amd64"}
+    info = {
+        "kubeletVersion": "v1.34.1",
+        "osImage": "Ubuntu 24.04",
+        "containerRuntimeVersion": "containerd://2.1",
+        "architecture": "amd64",
+    }
     conditions = [
-        {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastTransitionTime": "2026-11-01T10:00:00Z"},
+        {
+            "type": "Ready",
+            "status": "True",
+            "reason": "KubeletReady",
+            "lastTransitionTime": "2026-11-01T10:00:00Z",
+        },
         {"type": "MemoryPressure", "status": "False", "reason": "Enough", "message": "<b>fine</b>"},
     ]
-    node = a_node("gpu-1", conditions=conditions, nodeInfo=info, addresses=[{"type": "InternalIP", "address": "10.1.2.3"}])
+    node = a_node(
+        "gpu-1",
+        conditions=conditions,
+        nodeInfo=info,
+        addresses=[{"type": "InternalIP", "address": "10.1.2.3"}],
+    )
     node["status"]["capacity"] = {"nvidia.com/gpu": "8"}
-    node["status"]["allocatable"] = {"nvidia.com/gpu": "6", "cpu": "64", "memory": "512Gi", "pods": "110"}
+    node["status"]["allocatable"] = {
+        "nvidia.com/gpu": "6",
+        "cpu": "64",
+        "memory": "512Gi",
+        "pods": "110",
+    }
     node["metadata"]["labels"] |= {
         "node-role.kubernetes.io/worker": "",
         "node-role.kubernetes.io/gpu": "",
@@ -56,7 +91,12 @@ def seen(cast: Cast, server: FaultServer) -> Node:
 def test_a_heartbeat_keeps_everything_that_the_pages_show(cast: Cast) -> None:
     with answers([a_gpu_node()], [a_pod("gpu-1", {"requests": {"cpu": "1"}})]) as server:
         node = seen(cast, server)
-    assert (node.roles, node.address, node.pods, node.used_pods) == ("gpu, worker", "10.1.2.3", 110, 1)
+    assert (node.roles, node.address, node.pods, node.used_pods) == (
+        "gpu, worker",
+        "10.1.2.3",
+        110,
+        1,
+    )
     assert (node.gpus, node.gpus_unhealthy, node.gpu_memory) == (6, 2, 1000)
     assert node.taints == TAINTS
     assert node.about["Kubelet"] == "v1.34.1"
@@ -82,7 +122,15 @@ def test_the_table_shows_what_arenas_top_node_does(client: Client, cast: Cast) -
     on(cast, "gpu-1", gpus=2)
     client.force_login(cast.vera)
     text = said(client.get(f"/clusters/{cast.cluster.pk}"))
-    for words in ("gpu-1", "10.1.2.3", "gpu, worker", "H200", "2 unhealthy", "nvidia.com/gpu=present:NoSchedule", "2 of 110"):
+    for words in (
+        "gpu-1",
+        "10.1.2.3",
+        "gpu, worker",
+        "H200",
+        "2 unhealthy",
+        "nvidia.com/gpu=present:NoSchedule",
+        "2 of 110",
+    ):
         assert words in text
     assert "3 of 6 allocated, 3 free" in text
 
@@ -115,7 +163,9 @@ def test_pods_of_another_team_are_counted_and_not_named(client: Client, cast: Ca
 
 
 def test_a_node_that_is_not_there_or_not_ones_own_is_404(client: Client, cast: Cast) -> None:
-    elsewhere = Cluster.objects.create(name="elsewhere", server="https://127.0.0.1:2", kubeconfig="x")
+    elsewhere = Cluster.objects.create(
+        name="elsewhere", server="https://127.0.0.1:2", kubeconfig="x"
+    )
     Node.objects.create(cluster=elsewhere, name="n1")
     client.force_login(cast.bob)
     assert client.get(f"/clusters/{elsewhere.pk}/nodes/n1").status_code == 404
@@ -125,16 +175,26 @@ def test_a_node_that_is_not_there_or_not_ones_own_is_404(client: Client, cast: C
 def test_what_a_node_says_is_text(client: Client, cast: Cast) -> None:
     script = "<script>alert(1)</script>"
     Node.objects.create(
-        cluster=cast.cluster, name="n1", roles=script, address=script, about={script: script}, labels={script: script},
-        taints=[{"key": script, "value": script, "effect": script}], conditions=[{"type": script, "message": script, "since": script}],
-    )  # fmt: skip
+        cluster=cast.cluster,
+        name="n1",
+        roles=script,
+        address=script,
+        about={script: script},
+        labels={script: script},
+        taints=[{"key": script, "value": script, "effect": script}],
+        conditions=[{"type": script, "message": script, "since": script}],
+    )
     client.force_login(cast.bob)
     for path in ("", "/nodes/n1"):
-        assert "<script>alert" not in client.get(f"/clusters/{cast.cluster.pk}{path}").content.decode()
+        assert (
+            "<script>alert" not in client.get(f"/clusters/{cast.cluster.pk}{path}").content.decode()
+        )
 
 
 @pytest.mark.parametrize("path", ["", "/nodes/n0", "/checks"])
-def test_the_number_of_queries_does_not_grow_with_nodes_and_pods(client: Client, cast: Cast, path: str) -> None:
+def test_the_number_of_queries_does_not_grow_with_nodes_and_pods(
+    client: Client, cast: Cast, path: str
+) -> None:
     client.force_login(cast.alice)
     counts = []
     for number in range(0, 20, 10):

@@ -9,10 +9,14 @@ from tests.cast import NOWHERE, Cast
 
 @pytest.fixture
 def elsewhere(cast: Cast) -> Cluster:
-    return Cluster.objects.create(name="elsewhere", server="https://127.0.0.1:2", kubeconfig=NOWHERE)
+    return Cluster.objects.create(
+        name="elsewhere", server="https://127.0.0.1:2", kubeconfig=NOWHERE
+    )
 
 
-def test_one_sees_the_clusters_of_ones_projects(client: Client, cast: Cast, elsewhere: Cluster) -> None:
+def test_one_sees_the_clusters_of_ones_projects(
+    client: Client, cast: Cast, elsewhere: Cluster
+) -> None:
     client.force_login(cast.bob)
     assert "elsewhere" not in client.get("/clusters").content.decode()
     assert client.get(f"/clusters/{elsewhere.pk}").status_code == 404
@@ -37,7 +41,9 @@ def test_a_kubeconfig_is_on_no_page(client: Client, cast: Cast) -> None:
 
 
 def test_what_a_node_says_is_text(client: Client, cast: Cast) -> None:
-    Node.objects.create(cluster=cast.cluster, name="<script>alert(1)</script>", trouble="<img src=x onerror=y>")
+    Node.objects.create(
+        cluster=cast.cluster, name="<script>alert(1)</script>", trouble="<img src=x onerror=y>"
+    )
     client.force_login(cast.bob)
     text = client.get(f"/clusters/{cast.cluster.pk}").content.decode()
     assert "<script>alert" not in text

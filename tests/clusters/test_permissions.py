@@ -29,18 +29,30 @@ def test_what_is_followed_may_be_listed_and_watched() -> None:
 
 
 def test_no_secret_of_the_cluster_is_watched() -> None:
-    assert Need("watch", next(each.resource for each in NEEDED if each.kind == "secrets"), "", "") not in NEEDED
+    assert (
+        Need("watch", next(each.resource for each in NEEDED if each.kind == "secrets"), "", "")
+        not in NEEDED
+    )
     assert ("watch", "secrets") not in {(each.verb, each.kind) for each in NEEDED}
 
 
 def test_every_verb_that_is_sent_is_in_the_table() -> None:
     """Every `calls.VERB(client, KIND` in the code whose kind is named there."""
     needed = {(need.verb, need.resource.plural) for need in NEEDED}
-    verbs = {"create": {"create"}, "get": {"get"}, "list_all": {"list"}, "list_page": {"list"}, "apply": {"patch"}, "delete": {"delete"}}
+    verbs = {
+        "create": {"create"},
+        "get": {"get"},
+        "list_all": {"list"},
+        "list_page": {"list"},
+        "apply": {"patch"},
+        "delete": {"delete"},
+    }
     sent = []
     for room in ("clusters", "workloads"):
         for file in (ROOT / room).rglob("*.py"):
-            for verb, kind in re.findall(r"calls\.([a-z_]+)\(\s*(?:self\._)?client,\s*([A-Z_]+)\b", file.read_text()):
+            for verb, kind in re.findall(
+                r"calls\.([a-z_]+)\(\s*(?:self\._)?client,\s*([A-Z_]+)\b", file.read_text()
+            ):
                 sent += [(file.name, each, kind.lower()) for each in verbs.get(verb, set())]
     assert sent
     missing = [(name, verb, kind) for name, verb, kind in sent if (verb, kind) not in needed]

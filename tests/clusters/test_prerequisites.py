@@ -32,13 +32,25 @@ def can(*served: Resource, **more: object) -> Capabilities:
 
 
 FULL = can(
-    QUEUES, PODGROUPS, *OPERATOR, MPIJOBS_V2, *TRAINER, NODE_METRICS, gpu_sharing=True, priority_classes=frozenset(PRIORITY_CLASSES),
+    QUEUES,
+    PODGROUPS,
+    *OPERATOR,
+    MPIJOBS_V2,
+    *TRAINER,
+    NODE_METRICS,
+    gpu_sharing=True,
+    priority_classes=frozenset(PRIORITY_CLASSES),
     runtimes=(Runtime("torch-distributed", "torch"),),
-)  # fmt: skip
+)
 STORAGE = Findings((StorageClass("fast", "csi.example.com", True),))
 
 
-def one(title: str, capabilities: Capabilities, found: Findings = STORAGE, gpus: tuple[bool, ...] = (True,)) -> Prerequisite:
+def one(
+    title: str,
+    capabilities: Capabilities,
+    found: Findings = STORAGE,
+    gpus: tuple[bool, ...] = (True,),
+) -> Prerequisite:
     return next(each for each in prerequisites(capabilities, found, gpus) if title in each.title)
 
 
@@ -57,19 +69,36 @@ def test_of_a_cluster_that_was_never_asked_nothing_is_said() -> None:
 @pytest.mark.parametrize(
     ("title", "capabilities", "text", "command"),
     [
-        ("KAI", can(*OPERATOR, QUEUES), "podgroups.scheduling.run.ai (v2alpha2)", "helm upgrade -i kai-scheduler"),
-        ("Training operator", can(PYTORCHJOBS, TFJOBS), "XGBoostJob (kubeflow.org/v1) and JAXJob (kubeflow.org/v1)", "kubectl apply"),
+        (
+            "KAI",
+            can(*OPERATOR, QUEUES),
+            "podgroups.scheduling.run.ai (v2alpha2)",
+            "helm upgrade -i kai-scheduler",
+        ),
+        (
+            "Training operator",
+            can(PYTORCHJOBS, TFJOBS),
+            "XGBoostJob (kubeflow.org/v1) and JAXJob (kubeflow.org/v1)",
+            "kubectl apply",
+        ),
         ("Training operator", can(), "no distributed workload can run", "standalone?ref=v1."),
         ("Training operator", can(MPIJOBS_V2), "Leave out its MPIJob (v1)", "standalone?ref=v1."),
         ("MPI", can(*OPERATOR), "MPIJob (kubeflow.org/v2beta1)", "mpi-operator"),
         ("Trainer v2", can(), "stand in for the training operator", "overlays/manager"),
         ("Trainer v2", can(*TRAINER), "no ClusterTrainingRuntime", "overlays/runtimes"),
-        ("GPU sharing", can(QUEUES, PODGROUPS, gpu_sharing=False), "sharing is off", "global.gpuSharing=true"),
+        (
+            "GPU sharing",
+            can(QUEUES, PODGROUPS, gpu_sharing=False),
+            "sharing is off",
+            "global.gpuSharing=true",
+        ),
         ("GPU sharing", can(), "Only the KAI scheduler", "helm upgrade -i"),
         ("Metrics", can(), "metrics.k8s.io/v1beta1", "metrics-server"),
     ],
 )
-def test_what_is_missing_is_named_with_what_brings_it(title: str, capabilities: Capabilities, text: str, command: str) -> None:
+def test_what_is_missing_is_named_with_what_brings_it(
+    title: str, capabilities: Capabilities, text: str, command: str
+) -> None:
     found = one(title, capabilities)
     assert found.mark is Mark.MISSING
     assert text in found.text
@@ -79,7 +108,10 @@ def test_what_is_missing_is_named_with_what_brings_it(title: str, capabilities: 
 def test_the_commands_for_priority_classes_make_those_that_are_missing() -> None:
     some = replace(FULL, priority_classes=frozenset(PRIORITY_CLASSES) - {"low", "high"})
     found = one("Priority", some)
-    assert found.command.splitlines() == ["kubectl create priorityclass low --value=40", "kubectl create priorityclass high --value=125"]
+    assert found.command.splitlines() == [
+        "kubectl create priorityclass low --value=40",
+        "kubectl create priorityclass high --value=125",
+    ]
 
 
 def test_mpi_by_the_training_operator_is_as_good() -> None:
@@ -95,14 +127,31 @@ def test_without_a_device_anywhere_only_cpu_work_runs() -> None:
 
 
 def test_what_could_not_be_asked_is_neither_here_nor_missing() -> None:
-    unanswered = Findings(unanswered={"gpu_sharing": "pods is forbidden", "priority_classes": "no", "storage_classes": "no"})
+    unanswered = Findings(
+        unanswered={
+            "gpu_sharing": "pods is forbidden",
+            "priority_classes": "no",
+            "storage_classes": "no",
+        }
+    )
     listed = prerequisites(replace(FULL, gpu_sharing=None), unanswered, [True])
-    assert {each.title for each in listed if each.mark is Mark.UNKNOWN} == {"GPU sharing", "Priority classes", "Storage classes"}
+    assert {each.title for each in listed if each.mark is Mark.UNKNOWN} == {
+        "GPU sharing",
+        "Priority classes",
+        "Storage classes",
+    }
 
 
 @pytest.mark.parametrize(
     ("capabilities", "is_lacking"),
-    [(can(*OPERATOR), True), (can(QUEUES, PODGROUPS), True), (can(QUEUES, PODGROUPS, TRAINJOBS), False), (FULL, False)],
+    [
+        (can(*OPERATOR), True),
+        (can(QUEUES, PODGROUPS), True),
+        (can(QUEUES, PODGROUPS, TRAINJOBS), False),
+        (FULL, False),
+    ],
 )
-def test_without_queues_or_any_way_to_train_prerequisites_are_missing(capabilities: Capabilities, is_lacking: bool) -> None:
+def test_without_queues_or_any_way_to_train_prerequisites_are_missing(
+    capabilities: Capabilities, is_lacking: bool
+) -> None:
     assert lacks(capabilities) is is_lacking

@@ -14,7 +14,19 @@ from tests.clusters.kube.faults import FaultServer, plain
 from tests.clusters.scripted import SHARING_OFF, USUAL, Script, kubeconfig_of, named, serving
 
 TEMPLATE = {
-    "spec": {"template": {"spec": {"replicatedJobs": [{"template": {"spec": {"template": {"spec": {"schedulerName": "kai-scheduler"}}}}}]}}}
+    "spec": {
+        "template": {
+            "spec": {
+                "replicatedJobs": [
+                    {
+                        "template": {
+                            "spec": {"template": {"spec": {"schedulerName": "kai-scheduler"}}}
+                        }
+                    }
+                ]
+            }
+        }
+    }
 }
 TRAINER = (TRAINJOBS, CLUSTERTRAININGRUNTIMES)
 
@@ -56,25 +68,47 @@ def test_without_kai_nothing_is_shared_and_no_pod_is_tried() -> None:
 
 
 def test_runtimes_are_told_with_framework_and_scheduler() -> None:
-    runtimes = [{"metadata": {"name": "torch", "labels": {probing.FRAMEWORK: "torch"}}, **TEMPLATE}, *named(["odd"], spec={})]
+    runtimes = [
+        {"metadata": {"name": "torch", "labels": {probing.FRAMEWORK: "torch"}}, **TEMPLATE},
+        *named(["odd"], spec={}),
+    ]
     script = Script(served=(*USUAL, *TRAINER), lists={"clustertrainingruntimes": runtimes})
-    assert probed(script).capabilities.runtimes == (Runtime("torch", "torch", "kai-scheduler"), Runtime("odd", "", ""))
+    assert probed(script).capabilities.runtimes == (
+        Runtime("torch", "torch", "kai-scheduler"),
+        Runtime("odd", "", ""),
+    )
 
 
 def test_the_fields_of_a_trainjob_are_those_of_its_served_schema() -> None:
     kind = {"group": "trainer.kubeflow.org", "version": "v1alpha1", "kind": "TrainJob"}
     fields = {"spec": {"properties": {"runtimeRef": {}, "trainer": {}, "runtimePatches": {}}}}
-    schemas = {"io.other": {"type": "object"}, "io.trainjob": {"x-kubernetes-group-version-kind": [kind], "properties": fields}}
+    schemas = {
+        "io.other": {"type": "object"},
+        "io.trainjob": {"x-kubernetes-group-version-kind": [kind], "properties": fields},
+    }
     script = Script(served=(*USUAL, *TRAINER), openapi={"components": {"schemas": schemas}})
-    assert probed(script).capabilities.trainjob_fields == {"runtimeRef", "trainer", "runtimePatches"}
+    assert probed(script).capabilities.trainjob_fields == {
+        "runtimeRef",
+        "trainer",
+        "runtimePatches",
+    }
 
 
 def test_classes_are_told_and_which_storage_is_the_default() -> None:
-    default = {"metadata": {"name": "fast", "annotations": {probing.DEFAULT_CLASS: "true"}}, "provisioner": "csi.example.com"}
-    lists = {"priorityclasses": named(["low", "high"]), "storageclasses": [default, *named(["slow"])]}
+    default = {
+        "metadata": {"name": "fast", "annotations": {probing.DEFAULT_CLASS: "true"}},
+        "provisioner": "csi.example.com",
+    }
+    lists = {
+        "priorityclasses": named(["low", "high"]),
+        "storageclasses": [default, *named(["slow"])],
+    }
     found = probed(Script(lists=lists))
     assert found.capabilities.priority_classes == {"low", "high"}
-    assert [(each.name, each.is_default) for each in found.findings.storage_classes] == [("fast", True), ("slow", False)]
+    assert [(each.name, each.is_default) for each in found.findings.storage_classes] == [
+        ("fast", True),
+        ("slow", False),
+    ]
 
 
 def test_what_may_not_be_listed_is_said_and_the_rest_is_found() -> None:
@@ -91,13 +125,21 @@ def test_who_may_not_even_ask_what_is_served_knows_nothing() -> None:
 
 
 def test_a_cluster_that_breaks_off_is_unavailable() -> None:
-    with FaultServer(plain(503, b"")) as server, Client(server.access) as client, pytest.raises(Unavailable):
+    with (
+        FaultServer(plain(503, b"")) as server,
+        Client(server.access) as client,
+        pytest.raises(Unavailable),
+    ):
         probing.probe(client)
 
 
 @pytest.mark.parametrize(
     ("version", "words"),
-    [("v1.34.1+k3s1", "K3s, linux/amd64"), ("v1.33.5-gke.1080000", "GKE, linux/amd64"), ("v1.34.0", "linux/amd64")],
+    [
+        ("v1.34.1+k3s1", "K3s, linux/amd64"),
+        ("v1.33.5-gke.1080000", "GKE, linux/amd64"),
+        ("v1.34.0", "linux/amd64"),
+    ],
 )
 def test_the_version_says_whose_distribution_it_is(version: str, words: str) -> None:
     from clusters.kube.discovery import About

@@ -29,13 +29,20 @@ class Caller:
 
 
 def a_body(cast: Cast, **more: Any) -> dict[str, Any]:
-    return {"name": "team-c", "clusterId": str(cast.cluster.pk), "departmentId": str(cast.research.pk)} | more
+    return {
+        "name": "team-c",
+        "clusterId": str(cast.cluster.pk),
+        "departmentId": str(cast.research.pk),
+    } | more
 
 
 def test_one_is_made_and_read_back(cast: Cast) -> None:
     NodePool.objects.create(cluster=cast.cluster, name="h200", label_key="gpu", label_value="h200")
     alice = Caller(cast.alice)
-    share = {"gpu": {"deserved": 1.5, "limit": 4, "overQuotaWeight": 2}, "cpu": {"deserved": 8000, "limit": None}}
+    share = {
+        "gpu": {"deserved": 1.5, "limit": 4, "overQuotaWeight": 2},
+        "cpu": {"deserved": 8000, "limit": None},
+    }
     body = a_body(
         cast,
         description="Third",
@@ -46,10 +53,25 @@ def test_one_is_made_and_read_back(cast: Cast) -> None:
     )
     made = alice("post", "", body, 201)
     row = Project.objects.get(name="team-c")
-    assert (row.gpu_quota, row.gpu_limit, row.cpu_quota, row.memory_quota, row.memory_limit) == (Decimal("1.5"), 4, 8, 2 * 10**9, None)
-    assert (row.default_preemptible, row.time_limit_seconds, row.namespace) == (False, 3600, "muster-team-c")
+    assert (row.gpu_quota, row.gpu_limit, row.cpu_quota, row.memory_quota, row.memory_limit) == (
+        Decimal("1.5"),
+        4,
+        8,
+        2 * 10**9,
+        None,
+    )
+    assert (row.default_preemptible, row.time_limit_seconds, row.namespace) == (
+        False,
+        3600,
+        "muster-team-c",
+    )
     assert made["nodePools"] == ["h200"]
-    assert made["resources"][0]["memory"] == {"deserved": 2000, "limit": -1, "overQuotaWeight": 2, "units": "MB"}
+    assert made["resources"][0]["memory"] == {
+        "deserved": 2000,
+        "limit": -1,
+        "overQuotaWeight": 2,
+        "units": "MB",
+    }
     assert alice("get", f"/{row.pk}") == made
     # What was answered can be sent back, and means the same.
     again = alice("put", f"/{row.pk}", made)
@@ -65,9 +87,22 @@ def test_a_patch_changes_what_it_names(cast: Cast) -> None:
     alice, path = Caller(cast.alice), f"/{cast.team_a.pk}"
     changed = alice("patch", path, {"description": "x", "version": 1})
     assert (changed["resources"][0]["gpu"]["deserved"], changed["version"]) == (2, 2)
-    assert "changed meanwhile" in alice("patch", path, {"description": "y", "version": 1}, 409)["message"]
-    assert alice("patch", f"{path}/resources", [{"gpu": {"deserved": 7}}])["resources"][0]["gpu"]["deserved"] == 7
-    assert alice("put", f"{path}/resources", {"resources": [{"gpu": {"deserved": None}}]})["resources"][0]["gpu"]["deserved"] is None
+    assert (
+        "changed meanwhile"
+        in alice("patch", path, {"description": "y", "version": 1}, 409)["message"]
+    )
+    assert (
+        alice("patch", f"{path}/resources", [{"gpu": {"deserved": 7}}])["resources"][0]["gpu"][
+            "deserved"
+        ]
+        == 7
+    )
+    assert (
+        alice("put", f"{path}/resources", {"resources": [{"gpu": {"deserved": None}}]})[
+            "resources"
+        ][0]["gpu"]["deserved"]
+        is None
+    )
     assert alice("get", path)["description"] == "x"
 
 
@@ -99,7 +134,10 @@ def test_what_stays_stays(cast: Cast, more: dict[str, Any]) -> None:
 
 def test_nobody_learns_of_a_department_by_its_id(cast: Cast, carol: User) -> None:
     vision = Department.objects.create(name="vision")
-    there, nowhere = (Caller(carol)("post", "", a_body(cast, departmentId=str(key)), 400) for key in (vision.pk, 999))
+    there, nowhere = (
+        Caller(carol)("post", "", a_body(cast, departmentId=str(key)), 400)
+        for key in (vision.pk, 999)
+    )
     assert there["message"].replace(str(vision.pk), "") == nowhere["message"].replace("999", "")
     Caller(carol)("post", "", a_body(cast), 201)
 
@@ -118,13 +156,27 @@ def test_who_may_not_edit_the_cluster_names_no_namespace(cast: Cast, carol: User
     for told in ("takes the permission to edit clusters", "Ask alice", "leave it empty"):
         assert told in answer["message"]
     AccessRule.objects.create(
-        user=carol, cluster=cast.cluster, custom_role=CustomRole.objects.create(name="x", permissions=["clusters:edit"])
+        user=carol,
+        cluster=cast.cluster,
+        custom_role=CustomRole.objects.create(name="x", permissions=["clusters:edit"]),
     )
-    assert Caller(carol)("post", "", a_body(cast, requestedNamespace="monitoring"), 201)["namespace"] == "monitoring"
+    assert (
+        Caller(carol)("post", "", a_body(cast, requestedNamespace="monitoring"), 201)["namespace"]
+        == "monitoring"
+    )
 
 
-@pytest.mark.parametrize("more", [{"requestedNamespace": "muster"}, {"requestedNamespace": "muster-console"}, {"name": "console"}])
-def test_the_namespace_that_muster_runs_in_is_nobodys(cast: Cast, tmp_path: Path, settings: Settings, more: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"requestedNamespace": "muster"},
+        {"requestedNamespace": "muster-console"},
+        {"name": "console"},
+    ],
+)
+def test_the_namespace_that_muster_runs_in_is_nobodys(
+    cast: Cast, tmp_path: Path, settings: Settings, more: dict[str, str]
+) -> None:
     (tmp_path / "namespace").write_text("muster-console\n")
     settings.SERVICE_ACCOUNT = tmp_path
     assert "Muster" in Caller(cast.alice)("post", "", a_body(cast, **more), 400)["message"]
@@ -153,14 +205,23 @@ def test_memory_that_a_body_does_not_name_stays_to_the_byte(cast: Cast) -> None:
     # What looks the same when it is rounded is a change all the same, and the audit log tells it.
     alice("patch", f"{path}/resources", [{"memory": {"deserved": 1001}}])
     last = AuditEntry.objects.filter(entity="project").latest("pk")
-    assert (last.before, last.after) == ({"memory_quota": "1000000000 bytes"}, {"memory_quota": "1001000000 bytes"})
+    assert (last.before, last.after) == (
+        {"memory_quota": "1000000000 bytes"},
+        {"memory_quota": "1001000000 bytes"},
+    )
 
 
 @pytest.mark.parametrize(("who", "status"), [("bob", 403), ("vera", 403), ("mallory", 404)])
 def test_who_may_not_may_not_here_either(cast: Cast, who: str, status: int) -> None:
     caller = Caller(getattr(cast, who))
     caller("post", "", a_body(cast), 403)
-    for method, path in (("patch", ""), ("put", ""), ("delete", ""), ("patch", "/resources"), ("put", "/resources")):
+    for method, path in (
+        ("patch", ""),
+        ("put", ""),
+        ("delete", ""),
+        ("patch", "/resources"),
+        ("put", "/resources"),
+    ):
         caller(method, f"/{cast.team_a.pk}{path}", None if method == "delete" else {}, status)
     assert caller("get", "/count") == {"count": 1}
 

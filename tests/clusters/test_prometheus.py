@@ -1,4 +1,6 @@
-"""What a cluster's Prometheus says of its GPUs, asked over a real socket; and what becomes of answers that are none."""
+"""What a cluster's Prometheus says of its GPUs, asked over a real socket; and what becomes of
+answers that are none.
+"""
 
 import json
 from collections.abc import Callable
@@ -22,7 +24,9 @@ def series(labels: Labels, value: object = "0") -> dict[str, Any]:
 
 
 def vector(*found: dict[str, Any]) -> bytes:
-    return json.dumps({"status": "success", "data": {"resultType": "vector", "result": list(found)}}).encode()
+    return json.dumps(
+        {"status": "success", "data": {"resultType": "vector", "result": list(found)}}
+    ).encode()
 
 
 def saying(body: bytes, status: int = 200, *more: str) -> FaultServer:
@@ -59,7 +63,12 @@ def test_one_question_is_asked_for_all_pods() -> None:
 
 
 def test_labels_that_the_scrape_renamed_are_those_of_the_pod() -> None:
-    labels = {"namespace": "gpu-operator", "pod": "dcgm-exporter-x", "exported_namespace": "muster-a", "exported_pod": "train-0"}
+    labels = {
+        "namespace": "gpu-operator",
+        "pod": "dcgm-exporter-x",
+        "exported_namespace": "muster-a",
+        "exported_pod": "train-0",
+    }
     with saying(vector(series(labels | {"Hostname": "n", "gpu": "3"}, "12"))) as server:
         use = asked(server)
     assert list(use.of("muster-a", "train-0").values()) == [12.0]
@@ -77,15 +86,20 @@ def test_what_is_no_share_of_a_device_is_not_known(value: str) -> None:
     [
         b"", b"<html>hello", b"[]", b"null", b'{"status": "success"}',
         b'{"status": "error", "data": {"resultType": "vector", "result": []}}',
-        b'{"status": "success", "data": {"resultType": "matrix", "result": []}}', b"[" * 100_000, b"\xff\xfe",
-        b'{"status": "success", "data": {"resultType": "vector", "result": [{"metric": {"pod": 7}, "value": [1, "0"]}]}}',
+        b'{"status": "success", "data": {"resultType": "matrix", "result": []}}',
+        b"[" * 100_000, b"\xff\xfe",
+        b'{"status": "success", "data": {"resultType": "vector",'
+        b' "result": [{"metric": {"pod": 7}, "value": [1, "0"]}]}}',
     ],
 )  # fmt: skip
 def test_what_does_not_answer_as_prometheus_does_is_told_so(body: bytes) -> None:
     assert told(saying(body)) == "What answers there does not answer as Prometheus does."
 
 
-@pytest.mark.parametrize(("status", "words"), [(401, "signing in"), (403, "signing in"), (500, "HTTP 500"), (302, "not followed")])
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(401, "signing in"), (403, "signing in"), (500, "HTTP 500"), (302, "not followed")],
+)
 def test_a_refusal_says_what_to_do(status: int, words: str) -> None:
     assert words in told(saying(b"no", status, "Location: http://127.0.0.1:1/"))
 
@@ -113,7 +127,10 @@ def test_a_packed_answer_is_not_unpacked() -> None:
 
 def test_silence_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prometheus, "READ", 0.2)
-    assert told(FaultServer(lambda exchange: exchange.silence())) == "Prometheus did not answer in time."
+    assert (
+        told(FaultServer(lambda exchange: exchange.silence()))
+        == "Prometheus did not answer in time."
+    )
 
 
 def test_an_answer_that_drips_ends_as_well(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,6 @@
-"""Where a cluster's GPUs' use is asked for: set by administrators, on the page and over REST, and judged before it is kept."""
+"""Where a cluster's GPUs' use is asked for: set by administrators, on the page and over REST, and
+judged before it is kept.
+"""
 
 import json
 
@@ -29,18 +31,35 @@ def test_an_administrator_sets_and_clears_it(client: Client, cast: Cast) -> None
     assert INSIDE in client.get(f"/clusters/{cast.cluster.pk}/edit").content.decode()
     assert edited(client, cast, "") == 302
     assert kept(cast) == ""
-    entries = AuditEntry.objects.filter(entity="cluster").order_by("pk").values_list("before", "after")
-    assert list(entries) == [({"prometheus": ""}, {"prometheus": INSIDE}), ({"prometheus": INSIDE}, {"prometheus": ""})]
+    entries = (
+        AuditEntry.objects.filter(entity="cluster").order_by("pk").values_list("before", "after")
+    )
+    assert list(entries) == [
+        ({"prometheus": ""}, {"prometheus": INSIDE}),
+        ({"prometheus": INSIDE}, {"prometheus": ""}),
+    ]
 
 
 @pytest.mark.parametrize(
     "url",
     [
-        *("http://169.254.169.254/latest", "http://metadata.google.internal", "ftp://prometheus:9090", "javascript:alert(1)"),
-        *("http://user:password@prometheus:9090", "http://prometheus:9090/?query=up", "http://prometheus:9090/#x", "prometheus:9090"),
+        *(
+            "http://169.254.169.254/latest",
+            "http://metadata.google.internal",
+            "ftp://prometheus:9090",
+            "javascript:alert(1)",
+        ),
+        *(
+            "http://user:password@prometheus:9090",
+            "http://prometheus:9090/?query=up",
+            "http://prometheus:9090/#x",
+            "prometheus:9090",
+        ),
     ],
 )
-def test_an_address_that_leads_where_it_may_not_is_refused_at_the_field(client: Client, cast: Cast, url: str) -> None:
+def test_an_address_that_leads_where_it_may_not_is_refused_at_the_field(
+    client: Client, cast: Cast, url: str
+) -> None:
     assert edited(client, cast, url) == 422
     assert kept(cast) == ""
 
@@ -48,7 +67,9 @@ def test_an_address_that_leads_where_it_may_not_is_refused_at_the_field(client: 
 def test_others_may_not(client: Client, cast: Cast) -> None:
     for user in (cast.bob, cast.mallory):
         client.force_login(user)
-        assert client.post(f"/clusters/{cast.cluster.pk}/edit", {"prometheus_url": INSIDE}).status_code in (403, 404)
+        assert client.post(
+            f"/clusters/{cast.cluster.pk}/edit", {"prometheus_url": INSIDE}
+        ).status_code in (403, 404)
     assert kept(cast) == ""
 
 
@@ -57,7 +78,9 @@ def test_over_rest_what_is_not_given_stays(client: Client, cast: Cast) -> None:
 
     def patched(**body: object) -> int:
         address = f"/api/v1/clusters/{cast.cluster.pk}"
-        return client.patch(address, json.dumps(body), content_type="application/json", headers=headers).status_code
+        return client.patch(
+            address, json.dumps(body), content_type="application/json", headers=headers
+        ).status_code
 
     assert patched(prometheusUrl=INSIDE) == 200
     assert patched(name="renamed") == 200

@@ -34,7 +34,9 @@ def gpu(client: Client, queue: str) -> Object:
     return found
 
 
-def test_a_project_gets_its_namespace_and_its_queue_under_that_of_its_department(live_cast: Cast, client: Client) -> None:
+def test_a_project_gets_its_namespace_and_its_queue_under_that_of_its_department(
+    live_cast: Cast, client: Client
+) -> None:
     team = provisioned(live_cast.team_a)
     assert team.synced_at is not None
     assert team.sync_error == ""
@@ -54,16 +56,24 @@ def test_provisioning_again_changes_nothing(live_cast: Cast, client: Client) -> 
     assert versions(client, team) == before
 
 
-@pytest.mark.parametrize(("quota", "number"), [(Decimal("3"), 3), (Decimal("0.5"), 0.5), (None, -1), (Decimal(0), 0)])
-def test_a_quota_is_brought_up_to_date(live_cast: Cast, client: Client, quota: Decimal | None, number: float) -> None:
+@pytest.mark.parametrize(
+    ("quota", "number"), [(Decimal("3"), 3), (Decimal("0.5"), 0.5), (None, -1), (Decimal(0), 0)]
+)
+def test_a_quota_is_brought_up_to_date(
+    live_cast: Cast, client: Client, quota: Decimal | None, number: float
+) -> None:
     provisioned(live_cast.team_a)
     Project.objects.filter(pk=live_cast.team_a.pk).update(gpu_quota=quota)
     team = provisioned(live_cast.team_a)
     assert gpu(client, team.queue)["quota"] == number
-    assert gpu(client, provision.department_queue(live_cast.research))["quota"] == (-1 if quota is None else number + 2)
+    assert gpu(client, provision.department_queue(live_cast.research))["quota"] == (
+        -1 if quota is None else number + 2
+    )
 
 
-def test_a_namespace_of_somebody_else_is_left_alone_until_it_is_labelled(live_cast: Cast, client: Client) -> None:
+def test_a_namespace_of_somebody_else_is_left_alone_until_it_is_labelled(
+    live_cast: Cast, client: Client
+) -> None:
     name = live_cast.team_a.namespace
     calls.create(client, NAMESPACES, foreign("Namespace", name))
     team = provisioned(live_cast.team_a)
@@ -76,7 +86,9 @@ def test_a_namespace_of_somebody_else_is_left_alone_until_it_is_labelled(live_ca
 
 def test_a_queue_of_somebody_else_is_left_alone(live_cast: Cast, client: Client) -> None:
     name = live_cast.team_a.queue
-    other = foreign("Queue", name, spec={"resources": {"gpu": {"quota": 7, "limit": -1, "overQuotaWeight": 1}}})
+    other = foreign(
+        "Queue", name, spec={"resources": {"gpu": {"quota": 7, "limit": -1, "overQuotaWeight": 1}}}
+    )
     calls.create(client, QUEUES, other | {"apiVersion": QUEUES.api_version})
     assert f"The Queue {name} is in the cluster already" in provisioned(live_cast.team_a).sync_error
     assert gpu(client, name)["quota"] == 7
@@ -89,10 +101,17 @@ def test_a_queue_serves_a_department_or_a_project_and_not_both(live_cast: Cast) 
     assert "is in use already" in provisioned(live_cast.team_b).sync_error
 
 
-def test_the_priority_classes_are_those_that_a_submission_chooses_from(live_cast: Cast, client: Client) -> None:
-    assert {priority.value: number for priority, number in PRIORITY_VALUES.items()} == provision.PRIORITY_CLASSES
+def test_the_priority_classes_are_those_that_a_submission_chooses_from(
+    live_cast: Cast, client: Client
+) -> None:
+    assert {
+        priority.value: number for priority, number in PRIORITY_VALUES.items()
+    } == provision.PRIORITY_CLASSES
     provisioned(live_cast.team_a)
-    there = {each["metadata"]["name"]: each["value"] for each in calls.list_page(client, PRIORITYCLASSES).items}
+    there = {
+        each["metadata"]["name"]: each["value"]
+        for each in calls.list_page(client, PRIORITYCLASSES).items
+    }
     assert there.items() >= provision.PRIORITY_CLASSES.items()
 
 
@@ -102,7 +121,9 @@ def test_a_cluster_that_does_not_answer_is_recorded_and_raises_nothing(cast: Cas
     assert team.sync_error == "the cluster refuses connections"
 
 
-@pytest.mark.parametrize("name", ["Research", "research", "Forschung & Lehre", "re search", "été", "!"])
+@pytest.mark.parametrize(
+    "name", ["Research", "research", "Forschung & Lehre", "re search", "été", "!"]
+)
 def test_every_department_has_a_queue_of_its_own_and_a_name_that_a_cluster_takes(name: str) -> None:
     queue = provision.department_queue(Department(name=name))
     assert QUEUES.path(None, queue)
@@ -110,9 +131,19 @@ def test_every_department_has_a_queue_of_its_own_and_a_name_that_a_cluster_takes
 
 
 def test_shares_are_written_in_the_units_of_queues(live_cast: Cast, client: Client) -> None:
-    """GPUs in devices, CPU in millicores, memory in megabytes; every resource with all three, for one left out lets nothing run."""
-    changed = {"gpu_quota": Decimal("1.5"), "gpu_limit": 3, "over_quota_weight": 2, "cpu_quota": Decimal("0.5"), "cpu_limit": 8}
-    Project.objects.filter(pk=live_cast.team_a.pk).update(**changed, memory_quota=1 << 30, memory_limit=10**9 * 4)
+    """GPUs in devices, CPU in millicores, memory in megabytes; every resource with all three, for
+    one left out lets nothing run.
+    """
+    changed = {
+        "gpu_quota": Decimal("1.5"),
+        "gpu_limit": 3,
+        "over_quota_weight": 2,
+        "cpu_quota": Decimal("0.5"),
+        "cpu_limit": 8,
+    }
+    Project.objects.filter(pk=live_cast.team_a.pk).update(
+        **changed, memory_quota=1 << 30, memory_limit=10**9 * 4
+    )
     team = provisioned(live_cast.team_a)
     assert resources(client, team.queue) == {
         "gpu": {"quota": 1.5, "limit": 3, "overQuotaWeight": 2},
@@ -134,7 +165,9 @@ def test_a_department_has_what_its_projects_have_together(live_cast: Cast, clien
 def test_what_a_queue_holds_is_read_from_quantities() -> None:
     told = {"status": {"allocated": {"nvidia.com/gpu": "500m", "cpu": "1500m", "memory": "1Gi"}}}
     assert desired.allocated(told) == {"gpu": "0.5", "cpu": "1.5", "memory": "1073741824"}
-    assert desired.allocated({"status": {"allocated": {"nvidia.com/gpu": "nonsense"}}})["gpu"] == "0"
+    assert (
+        desired.allocated({"status": {"allocated": {"nvidia.com/gpu": "nonsense"}}})["gpu"] == "0"
+    )
     assert desired.allocated({"status": {}}) == {}
 
 
@@ -145,12 +178,17 @@ def test_a_namespace_that_is_named_is_adopted_as_it_is(live_cast: Cast, client: 
     Project.objects.filter(pk=team.pk).update(is_namespace_adopted=True)
     assert provisioned(team).sync_error == ""
     found = calls.get(client, NAMESPACES, team.namespace)["metadata"]
-    assert found["labels"].items() >= {MANAGED_BY: "Helm", "cost-centre": "17", "muster.dev/project": "team-a"}.items()
+    assert (
+        found["labels"].items()
+        >= {MANAGED_BY: "Helm", "cost-centre": "17", "muster.dev/project": "team-a"}.items()
+    )
     assert found["annotations"] == {"owner": "ops"}
     assert team.pk not in drifted(client, live_cast).due
 
 
-def test_the_namespace_that_muster_runs_in_is_left_alone(live_cast: Cast, client: Client, tmp_path: Path, settings: Settings) -> None:
+def test_the_namespace_that_muster_runs_in_is_left_alone(
+    live_cast: Cast, client: Client, tmp_path: Path, settings: Settings
+) -> None:
     team = live_cast.team_a
     calls.create(client, NAMESPACES, foreign("Namespace", team.namespace))
     Project.objects.filter(pk=team.pk).update(is_namespace_adopted=True)
@@ -167,14 +205,21 @@ def test_a_namespace_that_is_named_has_to_be_there(live_cast: Cast) -> None:
 
 @pytest.mark.parametrize(
     ("theirs", "told"),
-    [({"muster.dev/project": "other"}, "for other."), ({"muster.dev/project": "team-a", INSTALLATION: "another"}, "of another Muster")],
+    [
+        ({"muster.dev/project": "other"}, "for other."),
+        ({"muster.dev/project": "team-a", INSTALLATION: "another"}, "of another Muster"),
+    ],
 )
 @pytest.mark.parametrize("adopted", [True, False])
 def test_a_namespace_of_another_project_or_muster_is_refused(
     live_cast: Cast, client: Client, theirs: dict[str, str], told: str, adopted: bool
 ) -> None:
     team = live_cast.team_a
-    calls.create(client, NAMESPACES, foreign("Namespace", team.namespace, metadata={"labels": theirs | {MANAGED_BY: MUSTER}}))
+    calls.create(
+        client,
+        NAMESPACES,
+        foreign("Namespace", team.namespace, metadata={"labels": theirs | {MANAGED_BY: MUSTER}}),
+    )
     Project.objects.filter(pk=team.pk).update(is_namespace_adopted=adopted)
     error = provisioned(team).sync_error
     assert "is in use already" in error
@@ -188,10 +233,14 @@ def test_what_an_older_release_made_is_taken_over(live_cast: Cast, client: Clien
     calls.create(client, NAMESPACES, foreign("Namespace", team.namespace, metadata=metadata))
     assert provisioned(team).sync_error == ""
     assert labels(client, team.namespace)[INSTALLATION] == Installation.own_key()
-    assert ORIGIN not in calls.get(client, NAMESPACES, team.namespace)["metadata"].get("annotations", {})
+    assert ORIGIN not in calls.get(client, NAMESPACES, team.namespace)["metadata"].get(
+        "annotations", {}
+    )
 
 
-def test_without_kai_there_is_a_namespace_and_a_word_about_quotas(live_cast: Cast, embedded: LocalKube, client: Client) -> None:
+def test_without_kai_there_is_a_namespace_and_a_word_about_quotas(
+    live_cast: Cast, embedded: LocalKube, client: Client
+) -> None:
     with Relay(embedded.kubeconfig, without_queues) as relay:
         relay.reached_by(live_cast.cluster)
         team = provisioned(live_cast.team_a)
@@ -205,7 +254,9 @@ def test_without_kai_there_is_a_namespace_and_a_word_about_quotas(live_cast: Cas
         assert provisioned(team).sync_note == ""
 
 
-def test_a_cluster_known_to_have_no_kai_is_not_asked_for_queues(live_cast: Cast, embedded: LocalKube) -> None:
+def test_a_cluster_known_to_have_no_kai_is_not_asked_for_queues(
+    live_cast: Cast, embedded: LocalKube
+) -> None:
     Cluster.objects.filter(pk=live_cast.cluster.pk).update(capabilities={"served": ["v1/pods"]})
     live_cast.cluster.refresh_from_db()
     with Relay(embedded.kubeconfig) as relay:
@@ -215,7 +266,9 @@ def test_a_cluster_known_to_have_no_kai_is_not_asked_for_queues(live_cast: Cast,
         assert not [path for path in relay.asked() if "queues" in path]
 
 
-def test_who_may_not_make_priority_classes_has_a_project_all_the_same(live_cast: Cast, embedded: LocalKube) -> None:
+def test_who_may_not_make_priority_classes_has_a_project_all_the_same(
+    live_cast: Cast, embedded: LocalKube
+) -> None:
     with Relay(embedded.kubeconfig, without_priorities) as relay:
         relay.reached_by(live_cast.cluster)
         assert provisioned(live_cast.team_a).sync_error == ""

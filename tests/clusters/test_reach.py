@@ -18,15 +18,31 @@ OPEN = Reach(private=True, loopback=True)
 @pytest.mark.parametrize(
     "address",
     [
-        "169.254.169.254", "169.254.1.1", "fe80::1", "fe80::1%eth0", "100.100.100.200", "168.63.129.16", "fd00:ec2::254",
-        "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1", "0.0.0.0", "::", "224.0.0.1", "240.0.0.1", "255.255.255.255",
+        "169.254.169.254",
+        "169.254.1.1",
+        "fe80::1",
+        "fe80::1%eth0",
+        "100.100.100.200",
+        "168.63.129.16",
+        "fd00:ec2::254",
+        "::ffff:169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "2002:a9fe:a9fe::1",
+        "0.0.0.0",
+        "::",
+        "224.0.0.1",
+        "240.0.0.1",
+        "255.255.255.255",
     ],
-)  # fmt: skip
+)
 def test_metadata_and_what_is_no_machine_is_barred_whatever_the_settings(address: str) -> None:
     assert OPEN.bars(address)
 
 
-@pytest.mark.parametrize("address", ["10.0.0.1", "192.168.1.10", "172.16.3.4", "100.64.0.1", "fd12::1", "::ffff:10.0.0.1"])
+@pytest.mark.parametrize(
+    "address",
+    ["10.0.0.1", "192.168.1.10", "172.16.3.4", "100.64.0.1", "fd12::1", "::ffff:10.0.0.1"],
+)
 def test_private_addresses_are_a_matter_of_settings(address: str) -> None:
     assert USUAL.bars(address) == ""
     assert "MUSTER_PRIVATE_CLUSTERS" in STRICT.bars(address)
@@ -46,10 +62,16 @@ def test_public_addresses_are_fine(address: str) -> None:
 @pytest.mark.parametrize(
     "server",
     [
-        "https://169.254.169.254", "https://169.254.169.254.", "https://2852039166", "https://0xa9fea9fe", "https://[::ffff:169.254.169.254]",
-        "https://[fe80::1]:6443", "https://localhost:6443", "https://127.1.1.1",
+        "https://169.254.169.254",
+        "https://169.254.169.254.",
+        "https://2852039166",
+        "https://0xa9fea9fe",
+        "https://[::ffff:169.254.169.254]",
+        "https://[fe80::1]:6443",
+        "https://localhost:6443",
+        "https://127.1.1.1",
     ],
-)  # fmt: skip
+)
 def test_a_server_there_is_refused_with_the_reason(server: str) -> None:
     with pytest.raises(BadKubeconfig, match="Muster does not connect"):
         USUAL.check(server)
@@ -60,8 +82,15 @@ def test_a_name_that_nobody_knows_is_left_to_the_connection() -> None:
 
 
 def test_a_name_that_leads_elsewhere_by_then_gets_nothing() -> None:
-    """The resolver may answer otherwise the second time: what counts is where the connection ended."""
-    with serving() as server, Client(Access(f"http://localhost:{server.port}", token="secret"), bars=USUAL.bars) as client:
+    """The resolver may answer otherwise the second time: what counts is where the connection
+    ended.
+    """
+    with (
+        serving() as server,
+        Client(
+            Access(f"http://localhost:{server.port}", token="secret"), bars=USUAL.bars
+        ) as client,
+    ):
         with pytest.raises(Unavailable, match="this machine's own"):
             discovery.version(client)
         assert server.requests == []

@@ -1,4 +1,6 @@
-"""Disabling, enabling and removing a cluster: what hangs on it is told, and ends only where it is forced."""
+"""Disabling, enabling and removing a cluster: what hangs on it is told, and ends only where it is
+forced.
+"""
 
 import html
 import uuid
@@ -39,22 +41,37 @@ def said(answer: object) -> str:
 def running(cast: Cast, name: str = "train1") -> Workload:
     """A workload whose one pod runs, with a log that is being read."""
     workload = journal.opened(a_spec(cast.team_a, name), project=cast.team_a, by=cast.bob)
-    Workload.objects.filter(pk=workload.pk).update(status=Status.RUNNING, started_at=timezone.now(), running_pods=3, gpus_allocated=3)
-    pod = Pod.objects.create(workload=workload, attempt=1, uid=str(uuid.uuid4()), name=f"{name}-master-0", node="n1", phase="Running")
+    Workload.objects.filter(pk=workload.pk).update(
+        status=Status.RUNNING, started_at=timezone.now(), running_pods=3, gpus_allocated=3
+    )
+    pod = Pod.objects.create(
+        workload=workload,
+        attempt=1,
+        uid=str(uuid.uuid4()),
+        name=f"{name}-master-0",
+        node="n1",
+        phase="Running",
+    )
     Log.objects.create(pod=pod, container="pytorch", size=10)
     Log.objects.create(pod=pod, container="init", size=0)
     return Workload.objects.get(pk=workload.pk)
 
 
 def test_a_cluster_that_nothing_hangs_on_is_forgotten(alice: Client, cast: Cast) -> None:
-    other = Cluster.objects.create(name="elsewhere", server="https://127.0.0.1:2", kubeconfig=NOWHERE)
+    other = Cluster.objects.create(
+        name="elsewhere", server="https://127.0.0.1:2", kubeconfig=NOWHERE
+    )
     Node.objects.create(cluster=other, name="n1")
-    assert "forgets the cluster and its credentials" in said(alice.get(f"/clusters/{other.pk}/remove"))
+    assert "forgets the cluster and its credentials" in said(
+        alice.get(f"/clusters/{other.pk}/remove")
+    )
     assert alice.post(f"/clusters/{other.pk}/remove").status_code == 302
     assert [each.name for each in Cluster.objects.all()] == ["here"]
 
 
-def test_one_with_workloads_is_not_removed_and_says_what_force_would_do(alice: Client, cast: Cast) -> None:
+def test_one_with_workloads_is_not_removed_and_says_what_force_would_do(
+    alice: Client, cast: Cast
+) -> None:
     running(cast)
     text = said(alice.get(f"/clusters/{cast.cluster.pk}/remove"))
     assert "2 projects and 1 workload, 1 of them at work" in text
@@ -67,7 +84,9 @@ def test_one_with_workloads_is_not_removed_and_says_what_force_would_do(alice: C
 
 
 def test_the_wrong_name_forces_nothing(alice: Client, cast: Cast) -> None:
-    assert alice.post(f"/clusters/{cast.cluster.pk}/remove", {"force": "another"}).status_code == 409
+    assert (
+        alice.post(f"/clusters/{cast.cluster.pk}/remove", {"force": "another"}).status_code == 409
+    )
 
 
 def test_by_force_its_workloads_are_over_here_with_their_history(alice: Client, cast: Cast) -> None:
@@ -84,7 +103,10 @@ def test_by_force_its_workloads_are_over_here_with_their_history(alice: Client, 
     assert "was removed from Muster" in told.text
     assert Pod.objects.get().vanished_at is not None
     assert Pod.objects.get().logs_kept
-    assert {log.container: log.state for log in Log.objects.all()} == {"pytorch": "complete", "init": "lost"}
+    assert {log.container: log.state for log in Log.objects.all()} == {
+        "pytorch": "complete",
+        "init": "lost",
+    }
     assert gone.name in said(alice.get("/workloads?deleted=1"))
     assert "was removed from Muster" in said(alice.get(f"/workloads/{gone.pk}"))
 
@@ -104,18 +126,26 @@ def test_by_force_its_projects_and_credentials_are_gone_too(alice: Client, cast:
     assert "here" not in said(alice.get("/clusters")).partition("<main")[2]
 
 
-def test_by_force_what_only_it_had_is_gone_and_every_deletion_is_told(alice: Client, cast: Cast) -> None:
+def test_by_force_what_only_it_had_is_gone_and_every_deletion_is_told(
+    alice: Client, cast: Cast
+) -> None:
     running(cast)
     going = running(cast, "train2")
     Workload.objects.filter(pk=going.pk).update(status=Status.DELETING)
-    Credential.objects.create(name="key", kind="password", secret='{"password": "hush"}', cluster=cast.cluster)
+    Credential.objects.create(
+        name="key", kind="password", secret='{"password": "hush"}', cluster=cast.cluster
+    )
     Credential.objects.create(name="common", kind="password", secret='{"password": "hush"}')
     Policy.objects.create(name="rules", cluster=cast.cluster)
     actions.remove(cast.cluster, cast.alice, force=True)
     assert list(Credential.objects.values_list("name", flat=True)) == ["common"]
     assert not Policy.objects.exists()
     assert "key" not in said(alice.get("/credentials?format=csv"))
-    gone = AuditEntry.objects.filter(event="delete", user=cast.alice).exclude(entity__in=["cluster", "project"]).order_by("entity")
+    gone = (
+        AuditEntry.objects.filter(event="delete", user=cast.alice)
+        .exclude(entity__in=["cluster", "project"])
+        .order_by("entity")
+    )
     told = [("credential", "key"), ("policy", "rules"), ("workload", "train1")]
     assert list(gone.values_list("entity", "entity_name")) == told
     assert "hush" not in str(list(gone.values_list("before", "after")))
@@ -166,7 +196,12 @@ def test_disabled_clusters_without_a_project_are_not_told_of_and_cost_one_query(
 ) -> None:
     actions.disable(cast.cluster)
     Cluster.objects.bulk_create(
-        Cluster(name=f"a-{number}", server=f"https://127.0.0.1:{number + 2}", kubeconfig=NOWHERE, is_enabled=False)
+        Cluster(
+            name=f"a-{number}",
+            server=f"https://127.0.0.1:{number + 2}",
+            kubeconfig=NOWHERE,
+            is_enabled=False,
+        )
         for number in range(many)
     )
     alice.get("/clusters")
@@ -189,14 +224,22 @@ def test_the_wizard_says_that_a_cluster_is_disabled(client: Client, cast: Cast) 
     start = client.get("/workloads/new", follow=True)
     assert "here (disabled)" in said(start)
     at = start.request["PATH_INFO"]
-    sent = {"cluster": str(cast.cluster.pk), "project": str(cast.team_a.pk), "architecture": "Standard", "name": "w1", "go": "next"}
+    sent = {
+        "cluster": str(cast.cluster.pk),
+        "project": str(cast.team_a.pk),
+        "architecture": "Standard",
+        "name": "w1",
+        "go": "next",
+    }
     assert "is disabled: nothing is launched there" in said(client.post(at, sent, follow=True))
 
 
 def test_a_disabled_cluster_is_asked_nothing(cast: Cast) -> None:
     workload = running(cast)
     with serving(Script()) as server:
-        Cluster.objects.update(kubeconfig=kubeconfig_of(server), is_enabled=False, disabled_at=timezone.now())
+        Cluster.objects.update(
+            kubeconfig=kubeconfig_of(server), is_enabled=False, disabled_at=timezone.now()
+        )
         pk = str(cast.cluster.pk)
         for step in (tasks.heartbeat, tasks.check, poll):
             step(pk)
@@ -253,5 +296,7 @@ def test_a_check_that_nobody_does_is_not_waited_for(alice: Client, cast: Cast) -
 def test_only_administrators_do_any_of_it(client: Client, cast: Cast, verb: str) -> None:
     for user in (cast.bob, cast.mallory):
         client.force_login(user)
-        assert client.post(f"/clusters/{cast.cluster.pk}/{verb}", {"force": "here"}).status_code == 403
+        assert (
+            client.post(f"/clusters/{cast.cluster.pk}/{verb}", {"force": "here"}).status_code == 403
+        )
     assert Cluster.objects.get().is_enabled

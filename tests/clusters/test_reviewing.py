@@ -31,10 +31,15 @@ def test_everything_is_asked_for_and_allowed() -> None:
 
 def test_what_is_refused_is_named_with_what_grants_it() -> None:
     found = reviewed(Script(denied={("delete", "pods"), ("list", "nodes")}))
-    assert {(need.verb, need.kind) for need in found.refused} == {("delete", "pods"), ("list", "nodes")}
+    assert {(need.verb, need.kind) for need in found.refused} == {
+        ("delete", "pods"),
+        ("list", "nodes"),
+    }
     commands = reviewing.commands(found)
     assert "kubectl create clusterrole muster-missing-1 --verb=delete --resource=pods" in commands
-    assert [line.rpartition("--user=")[2] for line in commands if "binding" in line] == [found.user] * 2
+    assert [line.rpartition("--user=")[2] for line in commands if "binding" in line] == [
+        found.user
+    ] * 2
 
 
 def test_kinds_that_are_not_served_are_left_out_and_said_to_be() -> None:
@@ -72,7 +77,9 @@ def test_a_check_keeps_the_rights_with_their_age_and_is_then_done(cast: Cast) ->
     cluster = Cluster.objects.get()
     assert cluster.permissions_at is not None
     assert cluster.check_asked_at is None
-    assert [(need.verb, need.kind) for need in Review.from_json(cluster.permissions).refused] == [("watch", "pods")]
+    assert [(need.verb, need.kind) for need in Review.from_json(cluster.permissions).refused] == [
+        ("watch", "pods")
+    ]
 
 
 def test_a_check_of_a_cluster_that_is_away_is_done_too_and_says_so(cast: Cast) -> None:

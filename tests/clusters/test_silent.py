@@ -27,7 +27,9 @@ def test_whoever_else_is_asked_answers(cast: Cast, client: Client) -> None:
     client.force_login(cast.alice)
     with FaultServer(Exchange.silence) as silent, serving() as lively:
         Cluster.objects.update(kubeconfig=kubeconfig_of(silent))
-        other = Cluster.objects.create(name="elsewhere", server="https://127.0.0.1:2", kubeconfig=kubeconfig_of(lively))
+        other = Cluster.objects.create(
+            name="elsewhere", server="https://127.0.0.1:2", kubeconfig=kubeconfig_of(lively)
+        )
         hanging = Thread(target=beat, args=(str(cast.cluster.pk),), daemon=True)
         hanging.start()
         silent.wait_for(1)

@@ -1,1 +1,3 @@
-"""What Muster needs of any Kubernetes API: one suite for the embedded cluster and for a real API server."""
+"""What Muster needs of any Kubernetes API: one suite for the embedded cluster and for a real API
+server.
+"""

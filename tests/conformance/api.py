@@ -1,4 +1,5 @@
-"""A small client of the raw Kubernetes API: one request at a time, answers as they came, watches frame by frame. No models.
+"""A small client of the raw Kubernetes API: one request at a time, answers as they came, watches
+frame by frame. No models.
 
 It takes a kubeconfig as any tool writes it: inline data or files, a token or a client certificate.
 """
@@ -32,12 +33,16 @@ PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io
 PATIENCE = 30.0
 """Seconds without a byte after which a server is taken for hanging."""
 KEPT = 1.0
-"""Seconds for which an idle connection is used again; a server may close an older one under our hands."""
+"""Seconds for which an idle connection is used again; a server may close an older one under our
+hands.
+"""
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """Where the server is and how to prove who we are. `certificate` is the PEM of a client certificate and its key."""
+    """Where the server is and how to prove who we are. `certificate` is the PEM of a client
+    certificate and its key.
+    """
 
     host: str
     port: int
@@ -49,7 +54,9 @@ class Credentials:
 
 
 def read_kubeconfig(path: Path) -> Credentials:
-    """The credentials of the current context. Raises KeyError or StopIteration when the file names no such thing."""
+    """The credentials of the current context. Raises KeyError or StopIteration when the file names
+    no such thing.
+    """
     config = yaml.safe_load(path.read_text())
     context = _named(config["contexts"], config["current-context"])["context"]
     cluster = _named(config["clusters"], context["cluster"])["cluster"]
@@ -107,17 +114,25 @@ class Answer:
         return self.json()
 
     def refused(self, code: int, reason: str) -> Object:
-        """The Status of a refusal with this code and reason; fails, showing the body, for anything else."""
+        """The Status of a refusal with this code and reason; fails, showing the body, for anything
+        else.
+        """
         assert self.status == code, f"{self.status} instead of {code}: {self.text[:2000]}"
         status: Object = self.json()
-        assert (status["kind"], status["apiVersion"], status["status"]) == ("Status", "v1", "Failure")
+        assert (status["kind"], status["apiVersion"], status["status"]) == (
+            "Status",
+            "v1",
+            "Failure",
+        )
         assert (status["code"], status.get("reason")) == (code, reason), status
         return status
 
 
 @dataclass
 class Stream:
-    """An open response that is read bit by bit: a watch, or a followed log. Close it, or use it in a with block."""
+    """An open response that is read bit by bit: a watch, or a followed log. Close it, or use it in
+    a with block.
+    """
 
     connection: http.client.HTTPSConnection
     response: http.client.HTTPResponse
@@ -138,7 +153,9 @@ class Stream:
         return self.response.status
 
     def line(self) -> bytes:
-        """The next line, with its newline; b"" at the end. Raises TimeoutError when nothing comes for PATIENCE seconds."""
+        """The next line, with its newline; b"" at the end. Raises TimeoutError when nothing comes
+        for PATIENCE seconds.
+        """
         return self.response.readline()
 
     def __iter__(self) -> Iterator[Object]:
@@ -169,7 +186,9 @@ class Stream:
 
 
 class Api:
-    """One cluster, as one user. Requests of one Api go one after the other; streams have connections of their own."""
+    """One cluster, as one user. Requests of one Api go one after the other; streams have
+    connections of their own.
+    """
 
     def __init__(self, credentials: Credentials) -> None:
         self.credentials = credentials
@@ -185,7 +204,9 @@ class Api:
     def as_user(self, token: str | None) -> "Api":
         """The same server with another token, or with no credentials at all."""
         mine = self.credentials
-        return Api(Credentials(mine.host, mine.port, mine.prefix, mine.authority, mine.verify, token, None))
+        return Api(
+            Credentials(mine.host, mine.port, mine.prefix, mine.authority, mine.verify, token, None)
+        )
 
     def close(self) -> None:
         if self._connection is not None:
@@ -203,7 +224,9 @@ class Api:
         headers: Mapping[str, str] | None = None,
         **query: Any,
     ) -> Answer:
-        """Send one request; a body that is not bytes is sent as JSON. Query names are as the API spells them (`continue_` for continue)."""
+        """Send one request; a body that is not bytes is sent as JSON. Query names are as the API
+        spells them (`continue_` for continue).
+        """
         sent = self._headers(accept, headers)
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         if data is not None:
@@ -235,24 +258,34 @@ class Api:
         return self.request("PATCH", path, body, content_type=content_type, **options)
 
     def apply(self, path: str, body: Any, manager: str = "console", **options: Any) -> Answer:
-        return self.request("PATCH", path, body, content_type=APPLY, **{"fieldManager": manager, **options})
+        return self.request(
+            "PATCH", path, body, content_type=APPLY, **{"fieldManager": manager, **options}
+        )
 
     def delete(self, path: str, options: Object | None = None, **query: Any) -> Answer:
-        body = {"kind": "DeleteOptions", "apiVersion": "v1", **options} if options is not None else None
+        body = (
+            {"kind": "DeleteOptions", "apiVersion": "v1", **options}
+            if options is not None
+            else None
+        )
         return self.request("DELETE", path, body, **query)
 
     def stream(self, path: str, *, accept: str = JSON, **query: Any) -> Stream:
         """Open a GET and leave it open. The status is the stream's to check."""
         connection = self._connect()
         try:
-            connection.request("GET", self._target(path, query), headers=self._headers(accept, None))
+            connection.request(
+                "GET", self._target(path, query), headers=self._headers(accept, None)
+            )
             return Stream(connection, connection.getresponse())
         except BaseException:
             connection.close()
             raise
 
     def watch(self, path: str, *, accept: str = JSON, **query: Any) -> Stream:
-        """A watch that was accepted; it ends by itself after a minute unless `timeoutSeconds` says otherwise."""
+        """A watch that was accepted; it ends by itself after a minute unless `timeoutSeconds` says
+        otherwise.
+        """
         stream = self.stream(path, accept=accept, **{"watch": "1", "timeoutSeconds": 60, **query})
         if stream.status != 200:
             with stream:
@@ -260,7 +293,9 @@ class Api:
         return stream
 
     def _connect(self) -> http.client.HTTPSConnection:
-        return http.client.HTTPSConnection(self.credentials.host, self.credentials.port, timeout=PATIENCE, context=self._context)
+        return http.client.HTTPSConnection(
+            self.credentials.host, self.credentials.port, timeout=PATIENCE, context=self._context
+        )
 
     def _headers(self, accept: str, more: Mapping[str, str] | None) -> dict[str, str]:
         headers = {"Accept": accept, "User-Agent": "muster-conformance/1", **(more or {})}
@@ -270,7 +305,9 @@ class Api:
 
     def _target(self, path: str, query: Mapping[str, Any]) -> str:
         asked = {name.rstrip("_"): value for name, value in query.items() if value is not None}
-        return self.credentials.prefix + path + (f"?{urllib.parse.urlencode(asked)}" if asked else "")
+        return (
+            self.credentials.prefix + path + (f"?{urllib.parse.urlencode(asked)}" if asked else "")
+        )
 
 
 def _tls(credentials: Credentials) -> ssl.SSLContext:
@@ -287,7 +324,9 @@ def _tls(credentials: Credentials) -> ssl.SSLContext:
 
 
 def eventually(condition: Callable[[], Any], within: float = 30.0) -> Any:
-    """Ask until the condition gives something true, and give that; fails with the last answer after `within` seconds."""
+    """Ask until the condition gives something true, and give that; fails with the last answer after
+    `within` seconds.
+    """
     deadline = time.monotonic() + within
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"still {answer!r} after {within:g} s"

@@ -1,7 +1,9 @@
-"""The cluster under test: the one of MUSTER_TEST_KUBECONFIG, or an embedded one that lives as long as the session.
+"""The cluster under test: the one of MUSTER_TEST_KUBECONFIG, or an embedded one that lives as long
+as the session.
 
-MUSTER_TEST_PODS=1 and MUSTER_TEST_CONTROLLERS=1 say of a given cluster that its pods run and that its garbage collector and
-namespace controller do. MUSTER_TEST_IMAGE names an image with a shell for the pods (busybox by default).
+MUSTER_TEST_PODS=1 and MUSTER_TEST_CONTROLLERS=1 say of a given cluster that its pods run and that
+its garbage collector and namespace controller do. MUSTER_TEST_IMAGE names an image with a shell for
+the pods (busybox by default).
 """
 
 import os
@@ -18,7 +20,9 @@ from tests.conformance.samples import NAMESPACES, PODGROUPS, PYTORCHJOBS, QUEUES
 GIVEN = os.environ.get("MUSTER_TEST_KUBECONFIG")
 PARTS = {
     "pods": "the given cluster runs no pods (MUSTER_TEST_PODS=1 says that it does)",
-    "controllers": "the given cluster runs no controllers (MUSTER_TEST_CONTROLLERS=1 says that it does)",
+    "controllers": (
+        "the given cluster runs no controllers (MUSTER_TEST_CONTROLLERS=1 says that it does)"
+    ),
 }
 CUSTOM = (PYTORCHJOBS, PODGROUPS, QUEUES)
 HERE = Path(__file__).parent
@@ -52,10 +56,16 @@ def image() -> str:
 def api(kubeconfig: Path) -> Iterator[Api]:
     """The API as the kubeconfig's user, who may do everything.
 
-    A young server says 404 for a custom kind until its definition is established, and 429 until the cache for it is filled.
+    A young server says 404 for a custom kind until its definition is established, and 429 until the
+    cache for it is filled.
     """
     client = Api.from_kubeconfig(kubeconfig)
-    eventually(lambda: all(client.get(kind.path(), labelSelector="no=such").status == 200 for kind in CUSTOM), within=90)
+    eventually(
+        lambda: all(
+            client.get(kind.path(), labelSelector="no=such").status == 200 for kind in CUSTOM
+        ),
+        within=90,
+    )
     yield client
     client.close()
 
@@ -84,7 +94,9 @@ def unique() -> str:
 
 @pytest.fixture
 def namespace(api: Api) -> Iterator[str]:
-    """A namespace of the test's own. Its deletion is begun, not awaited: a cluster may have nobody who finishes it."""
+    """A namespace of the test's own. Its deletion is begun, not awaited: a cluster may have nobody
+    who finishes it.
+    """
     answer = api.post(NAMESPACES.path(), {"metadata": {"generateName": "conformance-"}})
     name = answer.ok(201)["metadata"]["name"]
     yield name
@@ -93,6 +105,8 @@ def namespace(api: Api) -> Iterator[str]:
 
 @pytest.fixture
 def pods_namespace(api: Api, namespace: str) -> str:
-    """A namespace in which a pod is refused for its own faults only: its default service account is there."""
+    """A namespace in which a pod is refused for its own faults only: its default service account is
+    there.
+    """
     create_pod(api, namespace, pod("probe"), dry=True)
     return namespace

@@ -1,4 +1,6 @@
-"""The kinds that Muster uses, where they are served, and a valid object of each that no controller takes in hand."""
+"""The kinds that Muster uses, where they are served, and a valid object of each that no controller
+takes in hand.
+"""
 
 import copy
 import secrets
@@ -11,7 +13,9 @@ from tests.conformance.api import Api, Object
 
 @dataclass(frozen=True)
 class Kind:
-    """A served kind. `custom` says that a CRD defines it, which shows in deletions, patches and refusals."""
+    """A served kind. `custom` says that a CRD defines it, which shows in deletions, patches and
+    refusals.
+    """
 
     api_version: str
     plural: str
@@ -29,7 +33,9 @@ class Kind:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
-        """The path of the collection, of one object, or of its subresource; without a namespace, over all of them."""
+        """The path of the collection, of one object, or of its subresource; without a namespace,
+        over all of them.
+        """
         parts = ["/apis" if self.group else "/api", self.api_version]
         if namespace and self.namespaced:
             parts += ["namespaces", namespace]
@@ -37,7 +43,11 @@ class Kind:
 
     def details(self, name: str = "") -> Object:
         """The `details` of a refusal about one object of this resource."""
-        return {**({"name": name} if name else {}), **({"group": self.group} if self.group else {}), "kind": self.plural}
+        return {
+            **({"name": name} if name else {}),
+            **({"group": self.group} if self.group else {}),
+            "kind": self.plural,
+        }
 
 
 NAMESPACES = Kind("v1", "namespaces", "Namespace", namespaced=False)
@@ -54,7 +64,12 @@ JOBS = Kind("batch/v1", "jobs", "Job")
 PYTORCHJOBS = Kind("kubeflow.org/v1", "pytorchjobs", "PyTorchJob", custom=True)
 PODGROUPS = Kind("scheduling.run.ai/v2alpha2", "podgroups", "PodGroup", custom=True)
 QUEUES = Kind("scheduling.run.ai/v2", "queues", "Queue", namespaced=False, custom=True)
-CRDS = Kind("apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+CRDS = Kind(
+    "apiextensions.k8s.io/v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+)
 
 GATE = "conformance.muster.dev/never"
 FOREIGN_OPERATOR = "kueue.x-k8s.io/multikueue"
@@ -62,72 +77,164 @@ FOREIGN_OPERATOR = "kueue.x-k8s.io/multikueue"
 
 
 def configmap(name: str = "cm", **data: str) -> Object:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data or {"key": "value"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name},
+        "data": data or {"key": "value"},
+    }
 
 
 def secret(name: str = "secret") -> Object:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": "Opaque", "data": {"token": "c2VjcmV0"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name},
+        "type": "Opaque",
+        "data": {"token": "c2VjcmV0"},
+    }
 
 
 def service(name: str = "svc") -> Object:
-    spec = {"clusterIP": "None", "selector": {"app": "a"}, "ports": [{"name": "main", "port": 23456}]}
+    spec = {
+        "clusterIP": "None",
+        "selector": {"app": "a"},
+        "ports": [{"name": "main", "port": 23456}],
+    }
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
 
 
 def lease(name: str = "lease", holder: str = "a", **metadata: object) -> Object:
-    """Leases stand for "any built-in kind" in lists and watches: no controller makes any in a new namespace."""
+    """Leases stand for "any built-in kind" in lists and watches: no controller makes any in a new
+    namespace.
+    """
     meta = {"name": name, **metadata}
-    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": {"holderIdentity": holder}}
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": meta,
+        "spec": {"holderIdentity": holder},
+    }
 
 
 def job(name: str = "job") -> Object:
     """A batch Job that never starts a pod, as it is suspended."""
-    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "train:1", "command": ["true"]}]}}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"suspend": True, "template": template}}
+    template = {
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "train:1", "command": ["true"]}],
+        }
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"suspend": True, "template": template},
+    }
 
 
 def replica(replicas: int) -> Object:
-    container = {"name": "pytorch", "image": "train:1", "command": ["torchrun", "train.py"], "resources": {"limits": {"nvidia.com/gpu": 8}}}
-    return {"replicas": replicas, "restartPolicy": "OnFailure", "template": {"spec": {"containers": [container]}}}
+    container = {
+        "name": "pytorch",
+        "image": "train:1",
+        "command": ["torchrun", "train.py"],
+        "resources": {"limits": {"nvidia.com/gpu": 8}},
+    }
+    return {
+        "replicas": replicas,
+        "restartPolicy": "OnFailure",
+        "template": {"spec": {"containers": [container]}},
+    }
 
 
 def pytorchjob(name: str = "job", **metadata: object) -> Object:
     """The job of the recorded answers, given to an operator that is not there."""
     run_policy = {"cleanPodPolicy": "None", "suspend": False, "managedBy": FOREIGN_OPERATOR}
-    spec = {"runPolicy": run_policy, "pytorchReplicaSpecs": {"Master": replica(1), "Worker": replica(3)}}
-    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": name, **metadata}, "spec": spec}
+    spec = {
+        "runPolicy": run_policy,
+        "pytorchReplicaSpecs": {"Master": replica(1), "Worker": replica(3)},
+    }
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": name, **metadata},
+        "spec": spec,
+    }
 
 
 def podgroup(name: str = "group") -> Object:
     meta = {"name": name}
-    return {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": meta, "spec": {"minMember": 2, "queue": "none"}}
+    return {
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": meta,
+        "spec": {"minMember": 2, "queue": "none"},
+    }
 
 
 def queue(name: str) -> Object:
     gpu = {"quota": 1, "limit": 2, "overQuotaWeight": 1}
     spec = {"displayName": "a queue", "resources": {"gpu": gpu}}
-    return {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+    return {
+        "apiVersion": "scheduling.run.ai/v2",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
 
 
 def pod(name: str = "pod", **spec: object) -> Object:
     """A pod that waits for ever behind a scheduling gate: no scheduler and no kubelet takes it."""
     container = {"name": "main", "image": "train:1", "command": ["sleep", "60"]}
-    full = {"restartPolicy": "Never", "schedulingGates": [{"name": GATE}], "containers": [container], **spec}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {k: v for k, v in full.items() if v is not None}}
+    full = {
+        "restartPolicy": "Never",
+        "schedulingGates": [{"name": GATE}],
+        "containers": [container],
+        **spec,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {k: v for k, v in full.items() if v is not None},
+    }
 
 
 def stray_pod(name: str = "pod") -> Object:
     """A pod bound to a node that is not there: no kubelet ever confirms its deletion.
 
-    Each has a node of its own: a real cluster removes pods by force 40 s after it first missed their node, however young they are.
+    Each has a node of its own: a real cluster removes pods by force 40 s after it first missed
+    their node, however young they are.
     """
-    return pod(name, schedulingGates=None, nodeName=f"conformance-{secrets.token_hex(5)}", terminationGracePeriodSeconds=30)
+    return pod(
+        name,
+        schedulingGates=None,
+        nodeName=f"conformance-{secrets.token_hex(5)}",
+        terminationGracePeriodSeconds=30,
+    )
 
 
-def shell_pod(image: str, script: str, name: str = "pod", *, container: Object | None = None, **spec: object) -> Object:
-    """A pod whose one container runs the script in the image's shell; for clusters whose pods run."""
-    main = {"name": "main", "image": image, "command": ["/bin/sh", "-c", script], **(container or {})}
-    return pod(name, **{"schedulingGates": None, "containers": [main], "terminationGracePeriodSeconds": 5, **spec})
+def shell_pod(
+    image: str, script: str, name: str = "pod", *, container: Object | None = None, **spec: object
+) -> Object:
+    """A pod whose one container runs the script in the image's shell; for clusters whose pods
+    run.
+    """
+    main = {
+        "name": "main",
+        "image": image,
+        "command": ["/bin/sh", "-c", script],
+        **(container or {}),
+    }
+    return pod(
+        name,
+        **{
+            "schedulingGates": None,
+            "containers": [main],
+            "terminationGracePeriodSeconds": 5,
+            **spec,
+        },
+    )
 
 
 def sample(kind: Kind, name: str) -> Object:
@@ -137,7 +244,11 @@ def sample(kind: Kind, name: str) -> Object:
         CONFIGMAPS: lambda: configmap(name),
         SECRETS: lambda: secret(name),
         SERVICES: lambda: service(name),
-        SERVICEACCOUNTS: lambda: {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}},
+        SERVICEACCOUNTS: lambda: {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": name},
+        },
         LEASES: lambda: lease(name),
         JOBS: lambda: job(name),
         PODS: lambda: pod(name),
@@ -148,10 +259,14 @@ def sample(kind: Kind, name: str) -> Object:
     return makers[kind]()
 
 
-def create_pod(api: Api, namespace: str, obj: Object, *, within: float = 10.0, dry: bool = False) -> Object:
-    """Create a pod (or only ask for it, when `dry`), waiting for the namespace's default service account where the cluster insists on one.
+def create_pod(
+    api: Api, namespace: str, obj: Object, *, within: float = 10.0, dry: bool = False
+) -> Object:
+    """Create a pod (or only ask for it, when `dry`), waiting for the namespace's default service
+    account where the cluster insists on one.
 
-    A cluster without the controller that makes that account gets it from here, once the wait is over.
+    A cluster without the controller that makes that account gets it from here, once the wait is
+    over.
     """
     deadline = time.monotonic() + within
     while True:
@@ -173,7 +288,9 @@ def create(api: Api, kind: Kind, namespace: str, obj: Object) -> Object:
 
 
 def without_bookkeeping(obj: Object) -> Object:
-    """What a client wrote: the object without status and without what every write of anybody moves."""
+    """What a client wrote: the object without status and without what every write of anybody
+    moves.
+    """
     plain = copy.deepcopy(obj)
     plain.pop("status", None)
     for name in ("resourceVersion", "managedFields"):

@@ -1,4 +1,6 @@
-"""Server-side apply: who owns which field, what a conflict says, and what goes when a manager stops asking for it."""
+"""Server-side apply: who owns which field, what a conflict says, and what goes when a manager stops
+asking for it.
+"""
 
 import pytest
 import yaml
@@ -28,13 +30,23 @@ def with_workers(count: int) -> Object:
 
 
 def managers(obj: Object) -> dict[str, Object]:
-    return {entry["manager"]: entry for entry in obj["metadata"]["managedFields"] if entry["operation"] == "Apply"}
+    return {
+        entry["manager"]: entry
+        for entry in obj["metadata"]["managedFields"]
+        if entry["operation"] == "Apply"
+    }
 
 
-@pytest.mark.parametrize("kind", [CONFIGMAPS, SECRETS, SERVICES, PYTORCHJOBS, PODGROUPS], ids=lambda kind: kind.plural)
+@pytest.mark.parametrize(
+    "kind", [CONFIGMAPS, SECRETS, SERVICES, PYTORCHJOBS, PODGROUPS], ids=lambda kind: kind.plural
+)
 def test_applying_what_is_not_there_creates_it(api: Api, namespace: str, kind: Kind) -> None:
     made = api.apply(kind.path(namespace, "one"), sample(kind, "one")).ok(201)
-    assert (made["kind"], made["metadata"]["name"], made["metadata"]["namespace"]) == (kind.kind, "one", namespace)
+    assert (made["kind"], made["metadata"]["name"], made["metadata"]["namespace"]) == (
+        kind.kind,
+        "one",
+        namespace,
+    )
     assert set(managers(made)) == {"console"}
     assert api.get(kind.path(namespace, "one")).ok()["metadata"]["uid"] == made["metadata"]["uid"]
 
@@ -63,7 +75,9 @@ def test_applying_a_change_makes_it(api: Api, namespace: str) -> None:
 
 def test_the_body_may_be_yaml(api: Api, namespace: str) -> None:
     text = yaml.safe_dump(configmap("cm", key="value")).encode()
-    made = api.request("PATCH", CONFIGMAPS.path(namespace, "cm"), text, content_type=APPLY, fieldManager="console").ok(201)
+    made = api.request(
+        "PATCH", CONFIGMAPS.path(namespace, "cm"), text, content_type=APPLY, fieldManager="console"
+    ).ok(201)
     assert made["data"] == {"key": "value"}
 
 
@@ -72,7 +86,11 @@ def test_a_field_of_somebody_else_is_a_conflict(api: Api, namespace: str) -> Non
     api.apply(path, with_workers(3)).ok(201)
     refusal = api.apply(path, with_workers(5), manager="other").refused(409, "Conflict")
     assert refusal["message"] == f'Apply failed with 1 conflict: conflict with "console": {WORKERS}'
-    cause = {"reason": "FieldManagerConflict", "message": 'conflict with "console"', "field": WORKERS}
+    cause = {
+        "reason": "FieldManagerConflict",
+        "message": 'conflict with "console"',
+        "field": WORKERS,
+    }
     assert refusal["details"] == {"causes": [cause]}
     assert api.get(path).ok()["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] == 3
 
@@ -92,7 +110,9 @@ def workers_owned(entry: Object) -> bool:
 
 def test_a_field_written_by_an_update_is_a_conflict_too(api: Api, namespace: str) -> None:
     create(api, CONFIGMAPS, namespace, configmap("cm", a="1"))
-    refusal = api.apply(CONFIGMAPS.path(namespace, "cm"), configmap("cm", a="2")).refused(409, "Conflict")
+    refusal = api.apply(CONFIGMAPS.path(namespace, "cm"), configmap("cm", a="2")).refused(
+        409, "Conflict"
+    )
     (cause,) = refusal["details"]["causes"]
     assert (cause["reason"], cause["field"]) == ("FieldManagerConflict", ".data.a")
 
@@ -127,7 +147,9 @@ def test_what_others_wrote_is_left_alone(api: Api, namespace: str) -> None:
 def test_a_label_no_longer_applied_goes(api: Api, namespace: str) -> None:
     path = PYTORCHJOBS.path(namespace, "job")
     api.apply(path, pytorchjob("job", labels={"team": "a", "stage": "b"})).ok(201)
-    assert api.apply(path, pytorchjob("job", labels={"team": "a"})).ok()["metadata"]["labels"] == {"team": "a"}
+    assert api.apply(path, pytorchjob("job", labels={"team": "a"})).ok()["metadata"]["labels"] == {
+        "team": "a"
+    }
 
 
 def test_ports_are_owned_one_by_one(api: Api, namespace: str) -> None:
@@ -138,14 +160,24 @@ def test_ports_are_owned_one_by_one(api: Api, namespace: str) -> None:
     both = api.apply(path, second, manager="other").ok()
     assert {port["port"] for port in both["spec"]["ports"]} == {23456, 80}
     first["spec"]["ports"] = [{"name": "renamed", "port": 23456}]
-    assert {port["name"] for port in api.apply(path, first).ok()["spec"]["ports"]} == {"renamed", "second"}
+    assert {port["name"] for port in api.apply(path, first).ok()["spec"]["ports"]} == {
+        "renamed",
+        "second",
+    }
 
 
 def test_an_apply_needs_a_field_manager(api: Api, namespace: str) -> None:
     path = PYTORCHJOBS.path(namespace, "job")
     refusal = api.apply(path, pytorchjob(), fieldManager=None).refused(422, "Invalid")
-    assert refusal["message"] == 'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
-    cause = {"reason": "FieldValueRequired", "message": "Required value: is required for apply patch", "field": "fieldManager"}
+    assert refusal["message"] == (
+        'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for '
+        "apply patch"
+    )
+    cause = {
+        "reason": "FieldValueRequired",
+        "message": "Required value: is required for apply patch",
+        "field": "fieldManager",
+    }
     assert refusal["details"] == {"group": "meta.k8s.io", "kind": "PatchOptions", "causes": [cause]}
 
 

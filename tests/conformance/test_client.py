@@ -1,4 +1,5 @@
-"""The official Python client against the same cluster: its models, its dicts, its watches and its errors.
+"""The official Python client against the same cluster: its models, its dicts, its watches and its
+errors.
 
 Its objects are taken as Any here: every field of its models may be None to a type checker.
 """
@@ -60,7 +61,9 @@ def test_the_version_is_read(connection: Any) -> None:
 def test_groups_and_resources_are_discovered(connection: Any) -> None:
     groups = client.ApisApi(connection).get_api_versions().groups
     assert "kubeflow.org" in [group.name for group in groups]
-    assert "pods" in [resource.name for resource in client.CoreV1Api(connection).get_api_resources().resources]
+    assert "pods" in [
+        resource.name for resource in client.CoreV1Api(connection).get_api_resources().resources
+    ]
 
 
 def test_nodes_are_read_as_models(core: Any) -> None:
@@ -113,13 +116,21 @@ def test_a_list_is_read_as_plain_json(core: Any, api: Api, namespace: str) -> No
 
 def test_a_custom_object_lives_and_dies(custom: Any, namespace: str) -> None:
     made = custom.create_namespaced_custom_object(*JOBS, namespace, "pytorchjobs", pytorchjob())
-    listing = custom.list_namespaced_custom_object(*JOBS, namespace, "pytorchjobs", label_selector="a=b")
+    listing = custom.list_namespaced_custom_object(
+        *JOBS, namespace, "pytorchjobs", label_selector="a=b"
+    )
     assert listing["items"] == []
-    patched = custom.patch_namespaced_custom_object(*JOBS, namespace, "pytorchjobs", "job", {"metadata": {"labels": {"a": "b"}}})
+    patched = custom.patch_namespaced_custom_object(
+        *JOBS, namespace, "pytorchjobs", "job", {"metadata": {"labels": {"a": "b"}}}
+    )
     assert patched["metadata"]["labels"] == {"a": "b"}
-    (listed,) = custom.list_namespaced_custom_object(*JOBS, namespace, "pytorchjobs", label_selector="a=b")["items"]
+    (listed,) = custom.list_namespaced_custom_object(
+        *JOBS, namespace, "pytorchjobs", label_selector="a=b"
+    )["items"]
     assert listed["metadata"]["uid"] == made["metadata"]["uid"]
-    deleted = custom.delete_namespaced_custom_object(*JOBS, namespace, "pytorchjobs", "job", propagation_policy="Background")
+    deleted = custom.delete_namespaced_custom_object(
+        *JOBS, namespace, "pytorchjobs", "job", propagation_policy="Background"
+    )
     assert deleted["status"] == "Success"
 
 
@@ -127,11 +138,19 @@ def test_a_custom_object_takes_every_kind_of_patch(custom: Any, namespace: str) 
     custom.create_namespaced_custom_object(*JOBS, namespace, "pytorchjobs", pytorchjob())
     where = (*JOBS, namespace, "pytorchjobs", "job")
     operations = [{"op": "replace", "path": "/spec/runPolicy/suspend", "value": True}]
-    patched = custom.patch_namespaced_custom_object(*where, operations, _content_type="application/json-patch+json")
+    patched = custom.patch_namespaced_custom_object(
+        *where, operations, _content_type="application/json-patch+json"
+    )
     assert patched["spec"]["runPolicy"]["suspend"] is True
-    body = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"labels": {"applied": "yes"}}}
+    body = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"labels": {"applied": "yes"}},
+    }
     body["spec"] = {"pytorchReplicaSpecs": {}}
-    applied = custom.patch_namespaced_custom_object(*where, body, field_manager="client", _content_type="application/apply-patch+yaml")
+    applied = custom.patch_namespaced_custom_object(
+        *where, body, field_manager="client", _content_type="application/apply-patch+yaml"
+    )
     assert applied["metadata"]["labels"] == {"applied": "yes"}
 
 
@@ -139,12 +158,17 @@ def test_the_status_of_a_custom_object_is_patched(custom: Any, namespace: str) -
     custom.create_namespaced_custom_object(*JOBS, namespace, "pytorchjobs", pytorchjob())
     status = {"status": {"startTime": "2026-01-01T00:00:00Z"}}
     custom.patch_namespaced_custom_object_status(*JOBS, namespace, "pytorchjobs", "job", status)
-    assert custom.get_namespaced_custom_object(*JOBS, namespace, "pytorchjobs", "job")["status"] == status["status"]
+    assert (
+        custom.get_namespaced_custom_object(*JOBS, namespace, "pytorchjobs", "job")["status"]
+        == status["status"]
+    )
 
 
 def test_a_refusal_carries_its_causes(custom: Any, namespace: str) -> None:
     with pytest.raises(ApiException) as refusal:
-        custom.create_namespaced_custom_object(*JOBS, namespace, "pytorchjobs", pytorchjob() | {"spec": {}})
+        custom.create_namespaced_custom_object(
+            *JOBS, namespace, "pytorchjobs", pytorchjob() | {"spec": {}}
+        )
     assert (refusal.value.status, refusal.value.reason) == (422, "Unprocessable Entity")
     causes = json.loads(refusal.value.body)["details"]["causes"]
     assert "spec.pytorchReplicaSpecs" in [cause["field"] for cause in causes]
@@ -158,7 +182,11 @@ def test_a_conflict_is_told_from_a_name_that_is_taken(core: Any, namespace: str)
     with pytest.raises(ApiException) as taken:
         core.create_namespaced_config_map(namespace, configmap())
     reasons = [json.loads(error.value.body)["reason"] for error in (conflict, taken)]
-    assert (conflict.value.status, taken.value.status, reasons) == (409, 409, ["Conflict", "AlreadyExists"])
+    assert (conflict.value.status, taken.value.status, reasons) == (
+        409,
+        409,
+        ["Conflict", "AlreadyExists"],
+    )
 
 
 def test_pods_are_watched_as_models(core: Any, api: Api, namespace: str) -> None:
@@ -167,7 +195,9 @@ def test_pods_are_watched_as_models(core: Any, api: Api, namespace: str) -> None
     api.delete(PODS.path(namespace, "one")).ok()
     seen = []
     watcher: Any = watch.Watch()
-    for event in watcher.stream(core.list_namespaced_pod, namespace, resource_version=version, **TIMES):
+    for event in watcher.stream(
+        core.list_namespaced_pod, namespace, resource_version=version, **TIMES
+    ):
         seen.append((event["type"], event["object"].metadata.name))
         if event["type"] == "DELETED":
             watcher.stop()
@@ -178,7 +208,9 @@ def test_pods_are_watched_as_models(core: Any, api: Api, namespace: str) -> None
 def test_custom_objects_are_watched_as_dicts(custom: Any, api: Api, namespace: str) -> None:
     create(api, PYTORCHJOBS, namespace, pytorchjob("one"))
     watcher: Any = watch.Watch()
-    stream = watcher.stream(custom.list_namespaced_custom_object, *JOBS, namespace, "pytorchjobs", **TIMES)
+    stream = watcher.stream(
+        custom.list_namespaced_custom_object, *JOBS, namespace, "pytorchjobs", **TIMES
+    )
     event = next(iter(stream))
     watcher.stop()
     stream.close()
@@ -187,7 +219,14 @@ def test_custom_objects_are_watched_as_dicts(custom: Any, api: Api, namespace: s
 
 def test_a_version_that_is_too_old_is_an_error(custom: Any, namespace: str) -> None:
     watcher: Any = watch.Watch()
-    stream = watcher.stream(custom.list_namespaced_custom_object, *JOBS, namespace, "pytorchjobs", resource_version="1", timeout_seconds=3)
+    stream = watcher.stream(
+        custom.list_namespaced_custom_object,
+        *JOBS,
+        namespace,
+        "pytorchjobs",
+        resource_version="1",
+        timeout_seconds=3,
+    )
     with pytest.raises(ApiException) as expired:
         list(stream)
     assert expired.value.status == 410
@@ -195,7 +234,13 @@ def test_a_version_that_is_too_old_is_an_error(custom: Any, namespace: str) -> N
 
 def test_events_of_the_old_group_are_listed(core: Any, api: Api, namespace: str) -> None:
     about = {"kind": "PyTorchJob", "name": "job", "namespace": namespace}
-    body = {"metadata": {"name": "job.1"}, "involvedObject": about, "reason": "Made", "message": "made", "type": "Normal"}
+    body = {
+        "metadata": {"name": "job.1"},
+        "involvedObject": about,
+        "reason": "Made",
+        "message": "made",
+        "type": "Normal",
+    }
     api.post(f"/api/v1/namespaces/{namespace}/events", body).ok(201)
     (event,) = core.list_namespaced_event(namespace, field_selector="involvedObject.name=job").items
     assert (event.reason, event.involved_object.name, event.event_time) == ("Made", "job", None)
@@ -217,21 +262,38 @@ def test_objects_of_the_cluster_are_custom_objects_too(custom: Any, api: Api, un
 
 
 def test_access_is_asked_for(connection: Any) -> None:
-    attributes = client.V1ResourceAttributes(verb="create", group="kubeflow.org", resource="pytorchjobs", namespace="default")
-    review = client.V1SelfSubjectAccessReview(spec=client.V1SelfSubjectAccessReviewSpec(resource_attributes=attributes))
-    assert client.AuthorizationV1Api(connection).create_self_subject_access_review(review).status.allowed is True
+    attributes = client.V1ResourceAttributes(
+        verb="create", group="kubeflow.org", resource="pytorchjobs", namespace="default"
+    )
+    review = client.V1SelfSubjectAccessReview(
+        spec=client.V1SelfSubjectAccessReviewSpec(resource_attributes=attributes)
+    )
+    assert (
+        client.AuthorizationV1Api(connection)
+        .create_self_subject_access_review(review)
+        .status.allowed
+        is True
+    )
 
 
 def test_a_dry_run_is_asked_for(core: Any, namespace: str) -> None:
-    core.create_namespaced_config_map(namespace, configmap(), dry_run="All", field_validation="Strict")
-    assert "cm" not in [item.metadata.name for item in core.list_namespaced_config_map(namespace).items]
+    core.create_namespaced_config_map(
+        namespace, configmap(), dry_run="All", field_validation="Strict"
+    )
+    assert "cm" not in [
+        item.metadata.name for item in core.list_namespaced_config_map(namespace).items
+    ]
 
 
 @pytest.mark.pods
 def test_a_log_is_read_and_followed(core: Any, api: Api, namespace: str, image: str) -> None:
     create_pod(api, namespace, shell_pod(image, "for n in 1 2 3; do echo line $n; done"))
-    eventually(lambda: core.read_namespaced_pod("pod", namespace).status.phase == "Succeeded", within=90)
+    eventually(
+        lambda: core.read_namespaced_pod("pod", namespace).status.phase == "Succeeded", within=90
+    )
     answer = core.read_namespaced_pod_log("pod", namespace, tail_lines=2, _preload_content=False)
     assert answer.data == b"line 2\nline 3\n"
-    followed = core.read_namespaced_pod_log("pod", namespace, follow=True, _preload_content=False, _request_timeout=(5, 30))
+    followed = core.read_namespaced_pod_log(
+        "pod", namespace, follow=True, _preload_content=False, _request_timeout=(5, 30)
+    )
     assert b"".join(followed.stream()) == b"line 1\nline 2\nline 3\n"

@@ -27,9 +27,12 @@ from tests.conformance.samples import (
 
 HOLD = "example.com/hold"
 SETTLING = 300.0
-"""Seconds that controllers may need: those of a real cluster finish the namespaces of all earlier tests meanwhile."""
+"""Seconds that controllers may need: those of a real cluster finish the namespaces of all earlier
+tests meanwhile.
+"""
 JOB_WARNING = (
-    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
+    "to remove them "
     "or set propagationPolicy=Orphan to suppress this warning"
 )
 
@@ -49,12 +52,22 @@ def release(api: Api, path: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [CONFIGMAPS, SECRETS, LEASES, PYTORCHJOBS], ids=plural)
-@pytest.mark.parametrize("options", [None, {"propagationPolicy": "Background"}, {}], ids=["plain", "background", "empty"])
-def test_a_deletion_answers_what_was_deleted(api: Api, namespace: str, kind: Kind, options: Object | None) -> None:
+@pytest.mark.parametrize(
+    "options", [None, {"propagationPolicy": "Background"}, {}], ids=["plain", "background", "empty"]
+)
+def test_a_deletion_answers_what_was_deleted(
+    api: Api, namespace: str, kind: Kind, options: Object | None
+) -> None:
     made = create(api, kind, namespace, sample(kind, "one"))
     answer = api.delete(kind.path(namespace, "one"), options).ok()
     details = kind.details("one") | {"uid": made["metadata"]["uid"]}
-    assert answer == {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+    assert answer == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": details,
+    }
     api.get(kind.path(namespace, "one")).refused(404, "NotFound")
 
 
@@ -77,12 +90,19 @@ def test_deleting_twice_is_not_found(api: Api, namespace: str, kind: Kind) -> No
 
 def test_the_policy_can_be_a_parameter(api: Api, namespace: str) -> None:
     create(api, PYTORCHJOBS, namespace, pytorchjob())
-    assert api.delete(PYTORCHJOBS.path(namespace, "job"), propagationPolicy="Background").ok()["status"] == "Success"
+    assert (
+        api.delete(PYTORCHJOBS.path(namespace, "job"), propagationPolicy="Background").ok()[
+            "status"
+        ]
+        == "Success"
+    )
 
 
 def test_a_policy_that_is_none_is_refused(api: Api, namespace: str) -> None:
     create(api, CONFIGMAPS, namespace, configmap())
-    refusal = api.delete(CONFIGMAPS.path(namespace, "cm"), {"propagationPolicy": "Sometimes"}).refused(422, "Invalid")
+    refusal = api.delete(
+        CONFIGMAPS.path(namespace, "cm"), {"propagationPolicy": "Sometimes"}
+    ).refused(422, "Invalid")
     assert [cause["field"] for cause in refusal["details"]["causes"]] == ["propagationPolicy"]
 
 
@@ -110,7 +130,9 @@ def test_no_finalizer_is_added_to_what_is_being_deleted(api: Api, namespace: str
     create(api, CONFIGMAPS, namespace, held(CONFIGMAPS))
     path = CONFIGMAPS.path(namespace, "one")
     api.delete(path).ok()
-    refusal = api.patch(path, {"metadata": {"finalizers": [HOLD, "example.com/late"]}}).refused(422, "Invalid")
+    refusal = api.patch(path, {"metadata": {"finalizers": [HOLD, "example.com/late"]}}).refused(
+        422, "Invalid"
+    )
     assert {cause["field"] for cause in refusal["details"]["causes"]} == {"metadata.finalizers"}
     release(api, path)
 
@@ -127,17 +149,27 @@ def test_a_name_is_taken_until_its_object_is_gone(api: Api, namespace: str, kind
     create(api, kind, namespace, sample(kind, "one"))
 
 
-@pytest.mark.parametrize(("kind", "word"), [(CONFIGMAPS, "ConfigMap"), (PYTORCHJOBS, "PyTorchJob.kubeflow.org")], ids=["core", "custom"])
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [(CONFIGMAPS, "ConfigMap"), (PYTORCHJOBS, "PyTorchJob.kubeflow.org")],
+    ids=["core", "custom"],
+)
 def test_a_namesake_is_not_deleted(api: Api, namespace: str, kind: Kind, word: str) -> None:
     uid = create(api, kind, namespace, sample(kind, "one"))["metadata"]["uid"]
     other = "00000000-0000-0000-0000-000000000000"
-    refusal = api.delete(kind.path(namespace, "one"), {"preconditions": {"uid": other}}).refused(409, "Conflict")
+    refusal = api.delete(kind.path(namespace, "one"), {"preconditions": {"uid": other}}).refused(
+        409, "Conflict"
+    )
     assert refusal["message"] == (
-        f'Operation cannot be fulfilled on {word} "one": the UID in the precondition ({other}) does not match the UID in record ({uid}). '
+        f'Operation cannot be fulfilled on {word} "one": the UID in the precondition ({other}) '
+        f"does not match the UID in record ({uid}). "
         "The object might have been deleted and then recreated"
     )
     assert refusal["details"] == kind.details("one") | {"kind": kind.kind}
-    assert api.delete(kind.path(namespace, "one"), {"preconditions": {"uid": uid}}).ok()["status"] == "Success"
+    assert (
+        api.delete(kind.path(namespace, "one"), {"preconditions": {"uid": uid}}).ok()["status"]
+        == "Success"
+    )
 
 
 def test_a_changed_object_is_not_deleted(api: Api, namespace: str) -> None:
@@ -145,8 +177,13 @@ def test_a_changed_object_is_not_deleted(api: Api, namespace: str) -> None:
     path = LEASES.path(namespace, "one")
     changed = api.patch(path, {"metadata": {"labels": {"a": "b"}}}).ok()
     stale = {"preconditions": {"resourceVersion": made["metadata"]["resourceVersion"]}}
-    assert "The object might have been modified" in api.delete(path, stale).refused(409, "Conflict")["message"]
-    api.delete(path, {"preconditions": {"resourceVersion": changed["metadata"]["resourceVersion"]}}).ok()
+    assert (
+        "The object might have been modified"
+        in api.delete(path, stale).refused(409, "Conflict")["message"]
+    )
+    api.delete(
+        path, {"preconditions": {"resourceVersion": changed["metadata"]["resourceVersion"]}}
+    ).ok()
 
 
 def test_a_collection_is_deleted_by_label(api: Api, namespace: str) -> None:
@@ -172,7 +209,9 @@ def test_namespaces_are_not_deleted_together(api: Api) -> None:
 @pytest.mark.parametrize("name", ["default", "kube-public", "kube-system"])
 def test_a_namespace_that_every_cluster_has_is_not_deleted(api: Api, name: str) -> None:
     refusal = api.delete(NAMESPACES.path(name=name)).refused(403, "Forbidden")
-    assert refusal["message"] == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+    assert (
+        refusal["message"] == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+    )
 
 
 def test_a_pod_without_a_node_goes_at_once(api: Api, namespace: str) -> None:
@@ -187,7 +226,10 @@ def test_a_pod_with_a_node_is_given_its_grace_period(api: Api, namespace: str) -
     deleted = api.delete(path).ok()
     assert (deleted["kind"], deleted["metadata"]["deletionGracePeriodSeconds"]) == ("Pod", 30)
     assert deleted["metadata"]["deletionTimestamp"] > made["metadata"]["creationTimestamp"]
-    assert api.get(path).ok()["metadata"]["deletionTimestamp"] == deleted["metadata"]["deletionTimestamp"]
+    assert (
+        api.get(path).ok()["metadata"]["deletionTimestamp"]
+        == deleted["metadata"]["deletionTimestamp"]
+    )
     api.delete(path, {"gracePeriodSeconds": 0}).ok()
     api.get(path).refused(404, "NotFound")
 
@@ -215,7 +257,11 @@ def test_nothing_new_is_made_in_a_terminating_namespace(api: Api, namespace: str
     refusal = api.post(PYTORCHJOBS.path(namespace), pytorchjob("late")).refused(403, "Forbidden")
     why = f"unable to create new content in namespace {namespace} because it is being terminated"
     assert refusal["message"] == f'pytorchjobs.kubeflow.org "late" is forbidden: {why}'
-    cause = {"reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated", "field": "metadata.namespace"}
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": f"namespace {namespace} is being terminated",
+        "field": "metadata.namespace",
+    }
     assert refusal["details"] == PYTORCHJOBS.details("late") | {"causes": [cause]}
     release(api, PYTORCHJOBS.path(namespace, "one"))
 
@@ -225,7 +271,10 @@ def test_foreground_and_orphan_answer_the_waiting_object(api: Api, namespace: st
         create(api, PYTORCHJOBS, namespace, held(PYTORCHJOBS, policy.lower()))
         path = PYTORCHJOBS.path(namespace, policy.lower())
         answer = api.delete(path, {"propagationPolicy": policy}).ok()
-        assert (answer["kind"], answer["metadata"]["deletionGracePeriodSeconds"]) == ("PyTorchJob", 0)
+        assert (answer["kind"], answer["metadata"]["deletionGracePeriodSeconds"]) == (
+            "PyTorchJob",
+            0,
+        )
         assert set(answer["metadata"]["finalizers"]) == {HOLD, finalizer}
         release(api, path)
 
@@ -242,7 +291,12 @@ def test_a_deleted_batch_job_leaves_its_pods_and_says_so(api: Api, namespace: st
 
 def owned(name: str, owner: Object, **reference: object) -> Object:
     obj = configmap(name)
-    ref = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
+    ref = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+    }
     obj["metadata"]["ownerReferences"] = [ref | reference]
     return obj
 
@@ -251,7 +305,12 @@ def owned(name: str, owner: Object, **reference: object) -> Object:
 def family(api: Api, namespace: str) -> str:
     """The path of a collection with an owner and one dependent of it that blocks its deletion."""
     owner = create(api, CONFIGMAPS, namespace, configmap("owner"))
-    create(api, CONFIGMAPS, namespace, owned("dependent", owner, blockOwnerDeletion=True, controller=True))
+    create(
+        api,
+        CONFIGMAPS,
+        namespace,
+        owned("dependent", owner, blockOwnerDeletion=True, controller=True),
+    )
     return CONFIGMAPS.path(namespace)
 
 
@@ -269,7 +328,10 @@ def test_dependents_follow_their_owner(api: Api, family: str) -> None:
 def test_a_foreground_deletion_waits_for_the_dependents(api: Api, family: str) -> None:
     api.patch(f"{family}/dependent", {"metadata": {"finalizers": [HOLD]}}).ok()
     api.delete(f"{family}/owner", {"propagationPolicy": "Foreground"}).ok()
-    eventually(lambda: api.get(f"{family}/dependent").ok()["metadata"].get("deletionTimestamp"), within=SETTLING)
+    eventually(
+        lambda: api.get(f"{family}/dependent").ok()["metadata"].get("deletionTimestamp"),
+        within=SETTLING,
+    )
     assert api.get(f"{family}/owner").ok()["metadata"]["finalizers"] == ["foregroundDeletion"]
     release(api, f"{family}/dependent")
     eventually(lambda: gone(api, f"{family}/owner"), within=SETTLING)

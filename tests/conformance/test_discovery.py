@@ -1,4 +1,6 @@
-"""What a client learns about a server before it asks for anything: version, health, groups, resources, schemas."""
+"""What a client learns about a server before it asks for anything: version, health, groups,
+resources, schemas.
+"""
 
 import re
 
@@ -42,7 +44,10 @@ NEEDED = [
     PODGROUPS,
     CRDS,
 ]
-GROUPS = sorted({kind.group for kind in NEEDED if kind.group} | {"authorization.k8s.io", "authentication.k8s.io"})
+GROUPS = sorted(
+    {kind.group for kind in NEEDED if kind.group}
+    | {"authorization.k8s.io", "authentication.k8s.io"}
+)
 READ = {"get", "list", "watch"}
 WRITE = {"create", "update", "patch", "delete"}
 
@@ -122,7 +127,15 @@ def test_a_kind_is_listed_with_its_verbs(api: Api, kind: Kind) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "short"),
-    [(NAMESPACES, "ns"), (NODES, "no"), (PODS, "po"), (EVENTS, "ev"), (CONFIGMAPS, "cm"), (SERVICES, "svc"), (PODGROUPS, "pg")],
+    [
+        (NAMESPACES, "ns"),
+        (NODES, "no"),
+        (PODS, "po"),
+        (EVENTS, "ev"),
+        (CONFIGMAPS, "cm"),
+        (SERVICES, "svc"),
+        (PODGROUPS, "pg"),
+    ],
 )
 def test_short_names_are_the_known_ones(api: Api, kind: Kind, short: str) -> None:
     assert short in listed(api, kind.api_version)[kind.plural]["shortNames"]
@@ -151,13 +164,20 @@ def test_aggregated_discovery_answers_in_its_own_media_type(api: Api, path: str)
     answer = api.get(path, accept=f"{AGGREGATED},application/json")
     assert answer.headers["Content-Type"] == AGGREGATED
     listing = answer.ok()
-    assert (listing["kind"], listing["apiVersion"]) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io/v2")
+    assert (listing["kind"], listing["apiVersion"]) == (
+        "APIGroupDiscoveryList",
+        "apidiscovery.k8s.io/v2",
+    )
 
 
 @pytest.mark.parametrize("kind", NEEDED, ids=described)
 def test_aggregated_discovery_describes_each_kind(api: Api, kind: Kind) -> None:
-    listing = api.get("/apis" if kind.group else "/api", accept=f"{AGGREGATED},application/json").ok()
-    group = next(item for item in listing["items"] if item["metadata"].get("name", "") == kind.group)
+    listing = api.get(
+        "/apis" if kind.group else "/api", accept=f"{AGGREGATED},application/json"
+    ).ok()
+    group = next(
+        item for item in listing["items"] if item["metadata"].get("name", "") == kind.group
+    )
     version = next(v for v in group["versions"] if v["version"] == kind.api_version.split("/")[-1])
     resource = next(r for r in version["resources"] if r["resource"] == kind.plural)
     assert resource["responseKind"]["kind"] == kind.kind
@@ -167,21 +187,31 @@ def test_aggregated_discovery_describes_each_kind(api: Api, kind: Kind) -> None:
 
 def test_aggregated_discovery_describes_subresources(api: Api) -> None:
     listing = api.get("/apis", accept=AGGREGATED).ok()
-    group = next(item for item in listing["items"] if item["metadata"].get("name") == "kubeflow.org")
+    group = next(
+        item for item in listing["items"] if item["metadata"].get("name") == "kubeflow.org"
+    )
     jobs = next(r for r in group["versions"][0]["resources"] if r["resource"] == "pytorchjobs")
     scale = next(s for s in jobs["subresources"] if s["subresource"] == "scale")
     assert scale["responseKind"] == {"group": "autoscaling", "version": "v1", "kind": "Scale"}
 
 
 @pytest.mark.parametrize(
-    "path", ["/apis/no.such.group", "/apis/kubeflow.org/v2beta99", "/apis/kubeflow.org/v1/namespaces/default/nosuchjobs", "/no/such/path"]
+    "path",
+    [
+        "/apis/no.such.group",
+        "/apis/kubeflow.org/v2beta99",
+        "/apis/kubeflow.org/v1/namespaces/default/nosuchjobs",
+        "/no/such/path",
+    ],
 )
 def test_what_is_not_served_is_not_found(api: Api, path: str) -> None:
     assert api.get(path).status == 404
 
 
 def kinds_documented(api: Api, group_version: str) -> set[str]:
-    """The kinds in the document of a group version. That of a fresh definition comes a minute late, and its address changes with it."""
+    """The kinds in the document of a group version. That of a fresh definition comes a minute late,
+    and its address changes with it.
+    """
     paths = api.get("/openapi/v3").ok()["paths"]
     answer = api.get(paths[group_version]["serverRelativeURL"]) if group_version in paths else None
     if answer is None or answer.status in (301, 404):
@@ -189,7 +219,11 @@ def kinds_documented(api: Api, group_version: str) -> set[str]:
     document = answer.ok()
     assert document["openapi"].startswith("3.")
     schemas = document["components"]["schemas"].values()
-    return {gvk["kind"] for schema in schemas for gvk in schema.get("x-kubernetes-group-version-kind", [])}
+    return {
+        gvk["kind"]
+        for schema in schemas
+        for gvk in schema.get("x-kubernetes-group-version-kind", [])
+    }
 
 
 def test_openapi_v3_points_to_a_document_per_group_version(api: Api) -> None:
@@ -201,16 +235,28 @@ def test_openapi_v3_says_that_patches_can_be_validated_strictly(api: Api) -> Non
     paths = api.get("/openapi/v3").ok()["paths"]
     document = api.get(paths["api/v1"]["serverRelativeURL"]).ok()
     operation = document["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"]
-    assert operation["x-kubernetes-group-version-kind"] == {"group": "", "version": "v1", "kind": "Pod"}
+    assert operation["x-kubernetes-group-version-kind"] == {
+        "group": "",
+        "version": "v1",
+        "kind": "Pod",
+    }
     parameters = {parameter.get("name") for parameter in operation["parameters"]}
     assert {"fieldValidation", "dryRun"} <= parameters
 
 
 def test_the_installed_definitions_can_be_listed(api: Api) -> None:
     definitions = {item["metadata"]["name"]: item for item in api.get(CRDS.path()).ok()["items"]}
-    assert {"pytorchjobs.kubeflow.org", "queues.scheduling.run.ai", "podgroups.scheduling.run.ai"} <= set(definitions)
+    assert {
+        "pytorchjobs.kubeflow.org",
+        "queues.scheduling.run.ai",
+        "podgroups.scheduling.run.ai",
+    } <= set(definitions)
     spec = definitions["pytorchjobs.kubeflow.org"]["spec"]
-    assert (spec["group"], spec["scope"], spec["names"]["kind"]) == ("kubeflow.org", "Namespaced", "PyTorchJob")
+    assert (spec["group"], spec["scope"], spec["names"]["kind"]) == (
+        "kubeflow.org",
+        "Namespaced",
+        "PyTorchJob",
+    )
     assert "v1" in [version["name"] for version in spec["versions"] if version["served"]]
 
 

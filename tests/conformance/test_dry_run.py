@@ -19,7 +19,9 @@ from tests.conformance.samples import (
     sample,
 )
 
-EVERY = pytest.mark.parametrize("kind", [CONFIGMAPS, LEASES, PODS, PYTORCHJOBS], ids=lambda kind: kind.plural)
+EVERY = pytest.mark.parametrize(
+    "kind", [CONFIGMAPS, LEASES, PODS, PYTORCHJOBS], ids=lambda kind: kind.plural
+)
 
 
 @EVERY
@@ -42,7 +44,9 @@ def test_a_dry_creation_is_defaulted_like_a_real_one(api: Api, pods_namespace: s
 def test_a_dry_creation_is_refused_like_a_real_one(api: Api, namespace: str, unique: str) -> None:
     create(api, CONFIGMAPS, namespace, configmap())
     api.post(CONFIGMAPS.path(namespace), configmap(), dryRun="All").refused(409, "AlreadyExists")
-    api.post(CONFIGMAPS.path(namespace), configmap("Bad_Name"), dryRun="All").refused(422, "Invalid")
+    api.post(CONFIGMAPS.path(namespace), configmap("Bad_Name"), dryRun="All").refused(
+        422, "Invalid"
+    )
     api.post(CONFIGMAPS.path(unique), configmap(), dryRun="All").refused(404, "NotFound")
 
 
@@ -79,7 +83,13 @@ def test_a_dry_deletion_answers_like_a_real_one(api: Api, namespace: str) -> Non
     made = create(api, PYTORCHJOBS, namespace, pytorchjob())
     answer = api.delete(PYTORCHJOBS.path(namespace, "job"), dryRun="All").ok()
     details = PYTORCHJOBS.details("job") | {"uid": made["metadata"]["uid"]}
-    assert answer == {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+    assert answer == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": details,
+    }
     api.delete(PYTORCHJOBS.path(namespace, "nope"), dryRun="All").refused(404, "NotFound")
 
 
@@ -104,7 +114,10 @@ def test_nothing_dry_is_watched(api: Api, namespace: str) -> None:
         create(api, LEASES, namespace, lease("wet"))
         api.delete(f"{path}/wet", dryRun="All").ok()
         api.delete(f"{path}/wet").ok()
-        assert [frame_summary(frame) for frame in watch.take(2)] == [("ADDED", "wet"), ("DELETED", "wet")]
+        assert [frame_summary(frame) for frame in watch.take(2)] == [
+            ("ADDED", "wet"),
+            ("DELETED", "wet"),
+        ]
 
 
 def test_a_namespace_can_be_made_dry(api: Api, unique: str) -> None:
@@ -115,5 +128,7 @@ def test_a_namespace_can_be_made_dry(api: Api, unique: str) -> None:
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 def test_all_is_the_only_way_to_be_dry(api: Api, namespace: str, method: str) -> None:
     path = LEASES.path(namespace) if method == "POST" else LEASES.path(namespace, "one")
-    refusal = api.request(method, path, lease("one") if method == "POST" else None, dryRun="Some").refused(422, "Invalid")
+    refusal = api.request(
+        method, path, lease("one") if method == "POST" else None, dryRun="Some"
+    ).refused(422, "Invalid")
     assert {cause["field"].split("[")[0] for cause in refusal["details"]["causes"]} == {"dryRun"}

@@ -67,7 +67,11 @@ def test_pages_follow_each_other_without_gap_or_overlap(api: Api, five: str) -> 
     second = api.get(five, limit=2, continue_=first["metadata"]["continue"]).ok()
     third = api.get(five, limit=2, continue_=second["metadata"]["continue"]).ok()
     assert [names(first), names(second), names(third)] == [["a0", "a1"], ["a2", "a3"], ["a4"]]
-    assert [page["metadata"].get("remainingItemCount") for page in (first, second, third)] == [3, 1, None]
+    assert [page["metadata"].get("remainingItemCount") for page in (first, second, third)] == [
+        3,
+        1,
+        None,
+    ]
     assert not third["metadata"].get("continue")
     assert len({page["metadata"]["resourceVersion"] for page in (first, second, third)}) == 1
 
@@ -79,7 +83,9 @@ def test_a_page_that_holds_everything_has_no_continuation(api: Api, five: str) -
     assert "remainingItemCount" not in page["metadata"]
 
 
-def test_later_pages_show_the_state_of_the_first(api: Api, namespace: str, kind: Kind, five: str) -> None:
+def test_later_pages_show_the_state_of_the_first(
+    api: Api, namespace: str, kind: Kind, five: str
+) -> None:
     first = api.get(five, limit=2).ok()
     api.delete(kind.path(namespace, "a3")).ok()
     api.patch(kind.path(namespace, "a4"), {"metadata": {"labels": {"new": "yes"}}}).ok()
@@ -90,7 +96,9 @@ def test_later_pages_show_the_state_of_the_first(api: Api, namespace: str, kind:
     assert rest["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
-def test_a_page_of_a_selection_does_not_count_what_remains(api: Api, namespace: str, kind: Kind) -> None:
+def test_a_page_of_a_selection_does_not_count_what_remains(
+    api: Api, namespace: str, kind: Kind
+) -> None:
     for number in range(3):
         obj = sample(kind, f"a{number}")
         obj["metadata"]["labels"] = {"batch": "p"}
@@ -99,7 +107,12 @@ def test_a_page_of_a_selection_does_not_count_what_remains(api: Api, namespace: 
     first = api.get(kind.path(namespace), limit=2, labelSelector="batch=p").ok()
     assert names(first) == ["a0", "a1"]
     assert "remainingItemCount" not in first["metadata"]
-    rest = api.get(kind.path(namespace), limit=2, labelSelector="batch=p", continue_=first["metadata"]["continue"]).ok()
+    rest = api.get(
+        kind.path(namespace),
+        limit=2,
+        labelSelector="batch=p",
+        continue_=first["metadata"]["continue"],
+    ).ok()
     assert names(rest) == ["a2"]
 
 
@@ -118,7 +131,9 @@ def test_a_list_not_older_than_a_version_is_at_least_that_new(api: Api, five: st
     assert int(listing["metadata"]["resourceVersion"]) >= int(version)
 
 
-def test_a_list_at_exactly_a_version_is_the_state_then(api: Api, namespace: str, kind: Kind, five: str) -> None:
+def test_a_list_at_exactly_a_version_is_the_state_then(
+    api: Api, namespace: str, kind: Kind, five: str
+) -> None:
     version = api.get(five).ok()["metadata"]["resourceVersion"]
     api.delete(kind.path(namespace, "a0")).ok()
     listing = api.get(five, resourceVersion=version, resourceVersionMatch="Exact").ok()
@@ -126,7 +141,9 @@ def test_a_list_at_exactly_a_version_is_the_state_then(api: Api, namespace: str,
     assert listing["metadata"]["resourceVersion"] == version
 
 
-def test_an_exact_version_can_be_read_in_pages(api: Api, namespace: str, kind: Kind, five: str) -> None:
+def test_an_exact_version_can_be_read_in_pages(
+    api: Api, namespace: str, kind: Kind, five: str
+) -> None:
     version = api.get(five).ok()["metadata"]["resourceVersion"]
     api.delete(kind.path(namespace, "a4")).ok()
     first = api.get(five, resourceVersion=version, resourceVersionMatch="Exact", limit=3).ok()
@@ -135,17 +152,25 @@ def test_an_exact_version_can_be_read_in_pages(api: Api, namespace: str, kind: K
 
 
 def test_a_version_that_lies_in_the_future_times_out(api: Api, namespace: str, kind: Kind) -> None:
-    answer = api.get(kind.path(namespace), resourceVersion="999999999", resourceVersionMatch="NotOlderThan")
+    answer = api.get(
+        kind.path(namespace), resourceVersion="999999999", resourceVersionMatch="NotOlderThan"
+    )
     refusal = answer.refused(504, "Timeout")
-    assert re.fullmatch(r"Timeout: Too large resource version: 999999999, current: \d+", refusal["message"])
+    assert re.fullmatch(
+        r"Timeout: Too large resource version: 999999999, current: \d+", refusal["message"]
+    )
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     assert refusal["details"] == {"causes": causes, "retryAfterSeconds": 1}
     assert answer.headers["Retry-After"] == "1"
 
 
-def test_an_object_can_be_read_at_least_as_new_as_a_version(api: Api, namespace: str, kind: Kind) -> None:
+def test_an_object_can_be_read_at_least_as_new_as_a_version(
+    api: Api, namespace: str, kind: Kind
+) -> None:
     made = create(api, kind, namespace, sample(kind, "one"))
-    read = api.get(kind.path(namespace, "one"), resourceVersion=made["metadata"]["resourceVersion"]).ok()
+    read = api.get(
+        kind.path(namespace, "one"), resourceVersion=made["metadata"]["resourceVersion"]
+    ).ok()
     assert read["metadata"]["uid"] == made["metadata"]["uid"]
 
 
@@ -167,7 +192,12 @@ def test_an_object_can_be_read_at_least_as_new_as_a_version(api: Api, namespace:
     ],
 )
 def test_labels_select(api: Api, namespace: str, selector: str, selected: list[str]) -> None:
-    labels: list[dict[str, str]] = [{"app": "a"}, {"app": "a", "tier": "front"}, {"app": "b", "tier": ""}, {"muster.dev/owner": "x"}]
+    labels: list[dict[str, str]] = [
+        {"app": "a"},
+        {"app": "a", "tier": "front"},
+        {"app": "b", "tier": ""},
+        {"muster.dev/owner": "x"},
+    ]
     for number, each in enumerate(labels):
         create(api, LEASES, namespace, lease(f"n{number}", labels=each))
     assert names(api.get(LEASES.path(namespace), labelSelector=selector).ok()) == selected
@@ -175,7 +205,11 @@ def test_labels_select(api: Api, namespace: str, selector: str, selected: list[s
 
 @pytest.mark.parametrize(
     ("selector", "selected"),
-    [("metadata.name=a1", ["a1"]), ("metadata.name!=a1", ["a0", "a2", "a3", "a4"]), ("metadata.name==a1,metadata.name=a2", [])],
+    [
+        ("metadata.name=a1", ["a1"]),
+        ("metadata.name!=a1", ["a0", "a2", "a3", "a4"]),
+        ("metadata.name==a1,metadata.name=a2", []),
+    ],
 )
 def test_names_select(api: Api, five: str, selector: str, selected: list[str]) -> None:
     assert names(api.get(five, fieldSelector=selector).ok()) == selected
@@ -193,7 +227,9 @@ def test_names_select(api: Api, five: str, selector: str, selected: list[str]) -
         ("spec.schedulerName=default-scheduler", ["always"]),
     ],
 )
-def test_fields_of_pods_select(api: Api, namespace: str, selector: str, selected: list[str]) -> None:
+def test_fields_of_pods_select(
+    api: Api, namespace: str, selector: str, selected: list[str]
+) -> None:
     create_pod(api, namespace, pod("never", schedulerName="kai-scheduler"))
     create_pod(api, namespace, pod("always", restartPolicy="Always"))
     assert names(api.get(PODS.path(namespace), fieldSelector=selector).ok()) == selected
@@ -207,16 +243,25 @@ def test_the_type_of_secrets_selects(api: Api, namespace: str) -> None:
 def test_labels_select_over_all_namespaces(api: Api, namespace: str, unique: str) -> None:
     create(api, PYTORCHJOBS, namespace, pytorchjob("a", labels={"run": unique}))
     listing = api.get(PYTORCHJOBS.path(), labelSelector=f"run={unique}").ok()
-    assert [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in listing["items"]] == [(namespace, "a")]
+    assert [
+        (item["metadata"]["namespace"], item["metadata"]["name"]) for item in listing["items"]
+    ] == [(namespace, "a")]
 
 
 def test_metadata_alone_can_be_listed(api: Api, five: str) -> None:
     listing = api.get(five, accept=PARTIAL_LIST, limit=2).ok()
-    assert (listing["kind"], listing["apiVersion"]) == ("PartialObjectMetadataList", "meta.k8s.io/v1")
+    assert (listing["kind"], listing["apiVersion"]) == (
+        "PartialObjectMetadataList",
+        "meta.k8s.io/v1",
+    )
     assert listing["metadata"]["remainingItemCount"] == 3
     item = listing["items"][0]
     assert set(item) == {"kind", "apiVersion", "metadata"}
-    assert (item["kind"], item["apiVersion"], item["metadata"]["name"]) == ("PartialObjectMetadata", "meta.k8s.io/v1", "a0")
+    assert (item["kind"], item["apiVersion"], item["metadata"]["name"]) == (
+        "PartialObjectMetadata",
+        "meta.k8s.io/v1",
+        "a0",
+    )
 
 
 def test_metadata_alone_can_be_read(api: Api, namespace: str, kind: Kind) -> None:
@@ -237,14 +282,53 @@ def columns(table: Object) -> list[str]:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        (PODS, ["Name", "Ready", "Status", "Restarts", "Age", "IP", "Node", "Nominated Node", "Readiness Gates"]),
-        (NODES, ["Name", "Status", "Roles", "Age", "Version", "Internal-IP", "External-IP", "OS-Image", "Kernel-Version", *RUNTIME]),
+        (
+            PODS,
+            [
+                "Name",
+                "Ready",
+                "Status",
+                "Restarts",
+                "Age",
+                "IP",
+                "Node",
+                "Nominated Node",
+                "Readiness Gates",
+            ],
+        ),
+        (
+            NODES,
+            [
+                "Name",
+                "Status",
+                "Roles",
+                "Age",
+                "Version",
+                "Internal-IP",
+                "External-IP",
+                "OS-Image",
+                "Kernel-Version",
+                *RUNTIME,
+            ],
+        ),
         (NAMESPACES, ["Name", "Status", "Age"]),
         (CONFIGMAPS, ["Name", "Data", "Age"]),
         (SECRETS, ["Name", "Type", "Data", "Age"]),
         (SERVICES, ["Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector"]),
         (LEASES, ["Name", "Holder", "Age"]),
-        (JOBS, ["Name", "Status", "Completions", "Duration", "Age", "Containers", "Images", "Selector"]),
+        (
+            JOBS,
+            [
+                "Name",
+                "Status",
+                "Completions",
+                "Duration",
+                "Age",
+                "Containers",
+                "Images",
+                "Selector",
+            ],
+        ),
         (PYTORCHJOBS, ["Name", "State", "Age"]),
         (QUEUES, ["Name", "Priority", "Parent", "Children", "DisplayName"]),
     ],
@@ -262,14 +346,19 @@ def test_a_table_of_pods_reads_as_kubectl_prints_it(api: Api, namespace: str) ->
     assert AGE.fullmatch(row["cells"][4])
     assert row["cells"][5:] == ["<none>", "<none>", "<none>", "<none>"]
     assert row["object"]["kind"] == "PartialObjectMetadata"
-    assert (row["object"]["metadata"]["name"], row["object"]["metadata"]["namespace"]) == ("gated", namespace)
+    assert (row["object"]["metadata"]["name"], row["object"]["metadata"]["namespace"]) == (
+        "gated",
+        namespace,
+    )
 
 
 def test_a_table_of_jobs_shows_the_last_condition(api: Api, namespace: str) -> None:
     create(api, PYTORCHJOBS, namespace, pytorchjob("new"))
     create(api, PYTORCHJOBS, namespace, pytorchjob("running"))
     conditions = [{"type": "Created", "status": "True"}, {"type": "Running", "status": "True"}]
-    api.patch(PYTORCHJOBS.path(namespace, "running", "status"), {"status": {"conditions": conditions}}).ok()
+    api.patch(
+        PYTORCHJOBS.path(namespace, "running", "status"), {"status": {"conditions": conditions}}
+    ).ok()
     table = api.get(PYTORCHJOBS.path(namespace), accept=KUBECTL).ok()
     assert [row["cells"][:2] for row in table["rows"]] == [["new", None], ["running", "Running"]]
     assert AGE.fullmatch(table["rows"][0]["cells"][2])
@@ -278,7 +367,13 @@ def test_a_table_of_jobs_shows_the_last_condition(api: Api, namespace: str) -> N
 def test_a_table_has_pages_too(api: Api, five: str) -> None:
     first = api.get(five, accept=KUBECTL, limit=3).ok()
     rest = api.get(five, accept=KUBECTL, limit=3, continue_=first["metadata"]["continue"]).ok()
-    assert [row["cells"][0] for row in first["rows"] + rest["rows"]] == ["a0", "a1", "a2", "a3", "a4"]
+    assert [row["cells"][0] for row in first["rows"] + rest["rows"]] == [
+        "a0",
+        "a1",
+        "a2",
+        "a3",
+        "a4",
+    ]
     assert first["metadata"]["remainingItemCount"] == 2
 
 

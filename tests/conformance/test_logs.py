@@ -7,7 +7,9 @@ import pytest
 from tests.conformance.api import Api, Object, eventually
 from tests.conformance.samples import PODS, create_pod, pod, shell_pod
 
-STAMPED = re.compile(r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)) (?P<text>.*)")
+STAMPED = re.compile(
+    r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)) (?P<text>.*)"
+)
 NEWEST = "for n in 1 2 3 4 5; do echo line $n; done"
 
 
@@ -16,7 +18,9 @@ def log_path(namespace: str, name: str = "pod") -> str:
 
 
 def two_containers() -> Object:
-    return pod(containers=[{"name": "pytorch", "image": "train:1"}, {"name": "side", "image": "train:1"}])
+    return pod(
+        containers=[{"name": "pytorch", "image": "train:1"}, {"name": "side", "image": "train:1"}]
+    )
 
 
 def test_a_pod_without_a_node_has_an_empty_log(api: Api, namespace: str) -> None:
@@ -34,22 +38,33 @@ def test_a_pod_that_is_not_there_has_no_log(api: Api, namespace: str) -> None:
 def test_of_several_containers_one_must_be_named(api: Api, namespace: str) -> None:
     create_pod(api, namespace, two_containers())
     refusal = api.get(log_path(namespace), accept="*/*").refused(400, "BadRequest")
-    assert refusal["message"] == "a container name must be specified for pod pod, choose one of: [pytorch side]"
+    assert (
+        refusal["message"]
+        == "a container name must be specified for pod pod, choose one of: [pytorch side]"
+    )
     assert api.get(log_path(namespace), accept="*/*", container="side").status == 204
 
 
 def test_the_container_must_be_one_of_the_pod(api: Api, namespace: str) -> None:
     create_pod(api, namespace, pod())
-    refusal = api.get(log_path(namespace), accept="*/*", container="nope").refused(400, "BadRequest")
+    refusal = api.get(log_path(namespace), accept="*/*", container="nope").refused(
+        400, "BadRequest"
+    )
     assert refusal["message"] == "container nope is not valid for pod pod"
 
 
 @pytest.mark.parametrize(
     ("query", "field"),
-    [({"tailLines": -1}, "tailLines"), ({"limitBytes": 0}, "limitBytes"), ({"sinceSeconds": 0}, "sinceSeconds")],
+    [
+        ({"tailLines": -1}, "tailLines"),
+        ({"limitBytes": 0}, "limitBytes"),
+        ({"sinceSeconds": 0}, "sinceSeconds"),
+    ],
     ids=["tail", "limit", "since"],
 )
-def test_an_amount_that_makes_no_sense_is_refused(api: Api, namespace: str, query: dict[str, int], field: str) -> None:
+def test_an_amount_that_makes_no_sense_is_refused(
+    api: Api, namespace: str, query: dict[str, int], field: str
+) -> None:
     create_pod(api, namespace, pod())
     refusal = api.get(log_path(namespace), accept="*/*", **query).refused(422, "Invalid")
     assert [cause["field"] for cause in refusal["details"]["causes"]] == [field]
@@ -58,11 +73,18 @@ def test_an_amount_that_makes_no_sense_is_refused(api: Api, namespace: str, quer
 
 def test_only_one_way_to_say_since_when(api: Api, namespace: str) -> None:
     create_pod(api, namespace, pod())
-    api.get(log_path(namespace), accept="*/*", sinceSeconds=5, sinceTime="2026-01-01T00:00:00Z").refused(422, "Invalid")
+    api.get(
+        log_path(namespace), accept="*/*", sinceSeconds=5, sinceTime="2026-01-01T00:00:00Z"
+    ).refused(422, "Invalid")
 
 
 def ended(api: Api, namespace: str, name: str = "pod") -> None:
-    eventually(lambda: api.get(PODS.path(namespace, name)).ok()["status"]["phase"] in ("Succeeded", "Failed"), within=90)
+    eventually(
+        lambda: (
+            api.get(PODS.path(namespace, name)).ok()["status"]["phase"] in ("Succeeded", "Failed")
+        ),
+        within=90,
+    )
 
 
 @pytest.fixture
@@ -124,7 +146,9 @@ def test_a_log_is_read_from_a_moment_on(api: Api, namespace: str, image: str) ->
 @pytest.mark.pods
 def test_a_followed_log_comes_while_it_is_written(api: Api, namespace: str, image: str) -> None:
     create_pod(api, namespace, shell_pod(image, "echo first; sleep 4; echo last"))
-    eventually(lambda: api.get(PODS.path(namespace, "pod")).ok()["status"]["phase"] != "Pending", within=90)
+    eventually(
+        lambda: api.get(PODS.path(namespace, "pod")).ok()["status"]["phase"] != "Pending", within=90
+    )
     with api.stream(log_path(namespace), accept="*/*", follow="true") as stream:
         assert stream.line() == b"first\n"
         assert api.get(PODS.path(namespace, "pod")).ok()["status"]["phase"] == "Running"
@@ -159,15 +183,21 @@ def test_a_first_run_has_none_before_it(api: Api, written: str) -> None:
 @pytest.mark.pods
 def test_a_container_that_waits_has_no_log_yet(api: Api, namespace: str, image: str) -> None:
     obj = shell_pod(image, "echo main")
-    obj["spec"]["initContainers"] = [{**obj["spec"]["containers"][0], "name": "first", "command": ["/bin/sh", "-c", "sleep 60"]}]
+    obj["spec"]["initContainers"] = [
+        {**obj["spec"]["containers"][0], "name": "first", "command": ["/bin/sh", "-c", "sleep 60"]}
+    ]
     create_pod(api, namespace, obj)
 
     def waiting() -> bool:
         return api.get(log_path(namespace), accept="*/*", container="main").status == 400
 
     eventually(waiting, within=90)
-    refusal = api.get(log_path(namespace), accept="*/*", container="main").refused(400, "BadRequest")
-    assert refusal["message"] == 'container "main" in pod "pod" is waiting to start: PodInitializing'
+    refusal = api.get(log_path(namespace), accept="*/*", container="main").refused(
+        400, "BadRequest"
+    )
+    assert (
+        refusal["message"] == 'container "main" in pod "pod" is waiting to start: PodInitializing'
+    )
 
 
 @pytest.mark.pods

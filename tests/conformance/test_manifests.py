@@ -1,6 +1,8 @@
-"""Everything that Muster writes is taken by a server that checks strictly: each job as it is, and the pods of its templates, too.
+"""Everything that Muster writes is taken by a server that checks strictly: each job as it is, and
+the pods of its templates, too.
 
-A server knows a custom kind by its schema only, which says little of a pod; an operator would learn the rest when it makes one.
+A server knows a custom kind by its schema only, which says little of a pod; an operator would learn
+the rest when it makes one.
 """
 
 from collections.abc import Iterator
@@ -24,7 +26,9 @@ SHARING_ANNOTATIONS = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
 
 @pytest.fixture
 def classes(api: Api) -> Iterator[None]:
-    """The PriorityClass that one of the golden pods names, which a cluster without KAI would have."""
+    """The PriorityClass that one of the golden pods names, which a cluster without KAI would
+    have.
+    """
     made = api.post(CLASSES, {"metadata": {"name": "high"}, "value": 125})
     assert made.status in (201, 409), made.text
     yield
@@ -44,22 +48,35 @@ def created(api: Api, path: str, obj: Object, namespace: str) -> None:
     body = obj | {"metadata": obj["metadata"] | {"namespace": namespace}}
     answer = api.post(path, body, dryRun="All", fieldValidation="Strict")
     assert answer.status == 201, answer.text[:2000]
-    assert [text for text in answer.warnings if "deprecated" not in text and "capabilities" not in text] == []
+    assert [
+        text for text in answer.warnings if "deprecated" not in text and "capabilities" not in text
+    ] == []
 
 
 def pods(obj: Any) -> Iterator[Object]:
     """A pod of each template in an object, as an operator would make it."""
     if isinstance(obj, dict):
         template = obj.get("template")
-        if isinstance(template, dict) and "containers" in (template.get("spec") or {}) and "image" in template["spec"]["containers"][0]:
+        if (
+            isinstance(template, dict)
+            and "containers" in (template.get("spec") or {})
+            and "image" in template["spec"]["containers"][0]
+        ):
             spec = template["spec"] | {"restartPolicy": "Never"}
-            yield {"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"] | {"name": "probe"}, "spec": spec}
+            yield {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": template["metadata"] | {"name": "probe"},
+                "spec": spec,
+            }
         for each in obj.values():
             yield from pods(each)
 
 
 def taken(api: Api, made: list[Object], namespace: str) -> None:
-    """Fails unless the server takes all of it; of a kind that it does not serve only the pods are shown to it."""
+    """Fails unless the server takes all of it; of a kind that it does not serve only the pods are
+    shown to it.
+    """
     for obj in made:
         path = collection(obj, namespace)
         if api.get(path, limit="1").status == 200:
@@ -74,7 +91,11 @@ def test_the_golden_objects_are_taken(api: Api, pods_namespace: str, name: str) 
     taken(api, golden.objects(name), pods_namespace)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(ANY_SPEC)
 def test_whatever_a_valid_spec_becomes_is_taken(api: Api, pods_namespace: str, spec: Spec) -> None:
     taken(api, build(spec, workload_id="3f1c6f0e-5d0a-4c39-9a53-0f6a9f1f8a11"), pods_namespace)

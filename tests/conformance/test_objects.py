@@ -80,7 +80,9 @@ def test_a_label_can_be_put_on_and_taken_off(api: Api, namespace: str, kind: Kin
     assert "stage" not in cleared["metadata"].get("labels", {})
 
 
-@pytest.mark.parametrize("kind", [CONFIGMAPS, SECRETS, SERVICES, LEASES, PODS, PYTORCHJOBS], ids=plural)
+@pytest.mark.parametrize(
+    "kind", [CONFIGMAPS, SECRETS, SERVICES, LEASES, PODS, PYTORCHJOBS], ids=plural
+)
 def test_a_replaced_object_keeps_its_identity(api: Api, namespace: str, kind: Kind) -> None:
     made = create(api, kind, namespace, sample(kind, "one"))
     made["metadata"]["annotations"] = {"note": "replaced"}
@@ -99,7 +101,8 @@ def test_a_stale_replacement_is_a_conflict(api: Api, namespace: str, kind: Kind)
     refusal = api.put(path, made).refused(409, "Conflict")
     assert refusal["message"] == (
         f'Operation cannot be fulfilled on {kind.qualified} "one": '
-        "the object has been modified; please apply your changes to the latest version and try again"
+        "the object has been modified; please apply your changes to the latest version and try "
+        "again"
     )
     assert refusal["details"] == kind.details("one")
 
@@ -118,10 +121,14 @@ def test_a_built_in_object_may_be_replaced_without_a_version(api: Api, namespace
 
 
 @pytest.mark.parametrize("kind", [PYTORCHJOBS, LEASES], ids=plural)
-def test_custom_objects_and_leases_are_not_replaced_without_a_version(api: Api, namespace: str, kind: Kind) -> None:
+def test_custom_objects_and_leases_are_not_replaced_without_a_version(
+    api: Api, namespace: str, kind: Kind
+) -> None:
     create(api, kind, namespace, sample(kind, "one"))
     refusal = api.put(kind.path(namespace, "one"), sample(kind, "one")).refused(422, "Invalid")
-    assert [cause["field"] for cause in refusal["details"]["causes"]] == ["metadata.resourceVersion"]
+    assert [cause["field"] for cause in refusal["details"]["causes"]] == [
+        "metadata.resourceVersion"
+    ]
     assert "must be specified for an update" in refusal["message"]
 
 
@@ -161,7 +168,11 @@ def test_a_long_beginning_is_cut_so_that_the_name_fits_a_label(api: Api, namespa
 
 def test_identity_and_times_are_the_servers_to_give(api: Api, namespace: str) -> None:
     obj = configmap()
-    obj["metadata"] |= {"uid": "mine", "creationTimestamp": "2001-01-01T00:00:00Z", "deletionTimestamp": "2001-01-01T00:00:00Z"}
+    obj["metadata"] |= {
+        "uid": "mine",
+        "creationTimestamp": "2001-01-01T00:00:00Z",
+        "deletionTimestamp": "2001-01-01T00:00:00Z",
+    }
     meta = api.post(CONFIGMAPS.path(namespace), obj).ok(201)["metadata"]
     assert UUID.fullmatch(meta["uid"])
     assert not meta["creationTimestamp"].startswith("2001")
@@ -185,7 +196,10 @@ def test_a_secret_without_a_type_is_opaque(api: Api, namespace: str) -> None:
 def test_a_new_namespace_is_active(api: Api, unique: str) -> None:
     made = api.post(NAMESPACES.path(), {"metadata": {"name": unique}}).ok(201)
     api.delete(NAMESPACES.path(name=unique))
-    assert (made["kind"], made["metadata"]["labels"]["kubernetes.io/metadata.name"]) == ("Namespace", unique)
+    assert (made["kind"], made["metadata"]["labels"]["kubernetes.io/metadata.name"]) == (
+        "Namespace",
+        unique,
+    )
     assert (made["spec"], made["status"]) == ({"finalizers": ["kubernetes"]}, {"phase": "Active"})
 
 
@@ -212,8 +226,16 @@ def test_the_spec_of_a_custom_object_counts_generations(api: Api, namespace: str
     assert create(api, PYTORCHJOBS, namespace, pytorchjob())["metadata"]["generation"] == 1
     path = PYTORCHJOBS.path(namespace, "job")
     assert api.patch(path, {"metadata": {"labels": {"a": "b"}}}).ok()["metadata"]["generation"] == 1
-    assert api.patch(path, {"spec": {"runPolicy": {"suspend": True}}}).ok()["metadata"]["generation"] == 2
-    assert api.patch(f"{path}/status", {"status": {"startTime": "2026-01-01T00:00:00Z"}}).ok()["metadata"]["generation"] == 2
+    assert (
+        api.patch(path, {"spec": {"runPolicy": {"suspend": True}}}).ok()["metadata"]["generation"]
+        == 2
+    )
+    assert (
+        api.patch(f"{path}/status", {"status": {"startTime": "2026-01-01T00:00:00Z"}}).ok()[
+            "metadata"
+        ]["generation"]
+        == 2
+    )
 
 
 @pytest.mark.parametrize("kind", [PYTORCHJOBS, PODGROUPS], ids=plural)
@@ -227,7 +249,10 @@ def test_the_status_is_not_written_through_the_object(api: Api, namespace: str) 
     create(api, PYTORCHJOBS, namespace, pytorchjob())
     path = PYTORCHJOBS.path(namespace, "job")
     api.patch(f"{path}/status", {"status": {"startTime": "2026-01-01T00:00:00Z"}}).ok()
-    both = {"status": {"startTime": None, "completionTime": "2026-01-02T00:00:00Z"}, "spec": {"runPolicy": {"suspend": True}}}
+    both = {
+        "status": {"startTime": None, "completionTime": "2026-01-02T00:00:00Z"},
+        "spec": {"runPolicy": {"suspend": True}},
+    }
     patched = api.patch(path, both).ok()
     assert patched["status"] == {"startTime": "2026-01-01T00:00:00Z"}
     assert patched["spec"]["runPolicy"]["suspend"] is True
@@ -279,12 +304,18 @@ def test_the_scale_of_a_job_is_its_workers(api: Api, namespace: str) -> None:
 def test_writes_are_attributed_to_their_field_manager(api: Api, namespace: str) -> None:
     made = api.post(CONFIGMAPS.path(namespace), configmap(), fieldManager="console").ok(201)
     entry = made["metadata"]["managedFields"][0]
-    assert (entry["manager"], entry["operation"], entry["fieldsType"]) == ("console", "Update", "FieldsV1")
+    assert (entry["manager"], entry["operation"], entry["fieldsType"]) == (
+        "console",
+        "Update",
+        "FieldsV1",
+    )
     assert "f:key" in entry["fieldsV1"]["f:data"]
 
 
 @pytest.mark.parametrize("sent", [[{}], []])
-def test_one_empty_entry_or_none_forgets_who_wrote_what(api: Api, namespace: str, sent: list[object]) -> None:
+def test_one_empty_entry_or_none_forgets_who_wrote_what(
+    api: Api, namespace: str, sent: list[object]
+) -> None:
     made = create(api, CONFIGMAPS, namespace, configmap())
     path = CONFIGMAPS.path(namespace, configmap()["metadata"]["name"])
     replace = {"op": "replace", "path": "/metadata/managedFields", "value": sent}
@@ -292,28 +323,47 @@ def test_one_empty_entry_or_none_forgets_who_wrote_what(api: Api, namespace: str
         lambda: api.patch(path, {"metadata": {"managedFields": sent}}),
         lambda: api.patch(path, {"metadata": {"managedFields": sent}}, STRATEGIC),
         lambda: api.patch(path, [replace], JSON_PATCH),
-        lambda: api.put(path, configmap() | {"metadata": {"name": made["metadata"]["name"], "managedFields": sent}}),
+        lambda: api.put(
+            path,
+            configmap() | {"metadata": {"name": made["metadata"]["name"], "managedFields": sent}},
+        ),
     )
     for forget in ways:
         assert "managedFields" not in forget().ok()["metadata"]
-        assert "managedFields" in api.apply(path, {"apiVersion": "v1", "kind": "ConfigMap", "data": {"more": "1"}}).ok()["metadata"]
+        assert (
+            "managedFields"
+            in api.apply(
+                path, {"apiVersion": "v1", "kind": "ConfigMap", "data": {"more": "1"}}
+            ).ok()["metadata"]
+        )
 
 
 def test_an_empty_list_of_writers_says_nothing_of_a_custom_object(api: Api, namespace: str) -> None:
     made = create(api, PYTORCHJOBS, namespace, pytorchjob())
     path = PYTORCHJOBS.path(namespace, made["metadata"]["name"])
-    assert api.patch(path, {"metadata": {"managedFields": []}}).ok()["metadata"]["managedFields"] == made["metadata"]["managedFields"]
+    assert (
+        api.patch(path, {"metadata": {"managedFields": []}}).ok()["metadata"]["managedFields"]
+        == made["metadata"]["managedFields"]
+    )
 
 
 @pytest.mark.parametrize("sent", [None, [{"manager": "x", "operation": "Sometimes"}]])
-def test_a_record_of_writes_that_makes_no_sense_is_not_taken_over(api: Api, namespace: str, sent: object) -> None:
+def test_a_record_of_writes_that_makes_no_sense_is_not_taken_over(
+    api: Api, namespace: str, sent: object
+) -> None:
     made = create(api, CONFIGMAPS, namespace, configmap())
     path = CONFIGMAPS.path(namespace, configmap()["metadata"]["name"])
-    assert api.patch(path, {"metadata": {"managedFields": sent}}).ok()["metadata"]["managedFields"] == made["metadata"]["managedFields"]
+    assert (
+        api.patch(path, {"metadata": {"managedFields": sent}}).ok()["metadata"]["managedFields"]
+        == made["metadata"]["managedFields"]
+    )
 
 
 def test_resource_versions_rise_over_all_objects_of_a_kind(api: Api, namespace: str) -> None:
-    versions = [int(create(api, LEASES, namespace, lease(f"l{n}"))["metadata"]["resourceVersion"]) for n in range(3)]
+    versions = [
+        int(create(api, LEASES, namespace, lease(f"l{n}"))["metadata"]["resourceVersion"])
+        for n in range(3)
+    ]
     listed = int(api.get(LEASES.path(namespace)).ok()["metadata"]["resourceVersion"])
     assert versions == sorted(set(versions))
     assert listed >= versions[-1]

@@ -1,4 +1,6 @@
-"""Changing a part of an object: merge patch, JSON patch, and strategic merge patch where a kind has it."""
+"""Changing a part of an object: merge patch, JSON patch, and strategic merge patch where a kind has
+it.
+"""
 
 import pytest
 
@@ -18,7 +20,9 @@ from tests.conformance.samples import (
     service,
 )
 
-CUSTOM_PATCHES = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+CUSTOM_PATCHES = (
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+)
 
 
 @pytest.fixture
@@ -51,22 +55,34 @@ def test_a_merge_patch_replaces_lists_whole(api: Api, training: str) -> None:
     container = {"name": "pytorch", "image": "train:2"}
     worker = {"template": {"spec": {"containers": [container]}}}
     patched = api.patch(training, {"spec": {"pytorchReplicaSpecs": {"Worker": worker}}}).ok()
-    assert patched["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] == [container]
+    assert patched["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] == [
+        container
+    ]
 
 
 def test_an_empty_merge_patch_changes_nothing(api: Api, config: str) -> None:
     before = api.get(config).ok()
-    assert api.patch(config, {}).ok()["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    assert (
+        api.patch(config, {}).ok()["metadata"]["resourceVersion"]
+        == before["metadata"]["resourceVersion"]
+    )
 
 
 @pytest.mark.parametrize("kind", [CONFIGMAPS, PYTORCHJOBS], ids=lambda kind: kind.plural)
-def test_a_merge_patch_with_a_stale_version_is_a_conflict(api: Api, namespace: str, kind: Kind) -> None:
+def test_a_merge_patch_with_a_stale_version_is_a_conflict(
+    api: Api, namespace: str, kind: Kind
+) -> None:
     made = create(api, kind, namespace, sample(kind, "one"))
     path = kind.path(namespace, "one")
     api.patch(path, {"metadata": {"labels": {"a": "1"}}}).ok()
-    stale = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"], "labels": {"a": "2"}}}
+    stale = {
+        "metadata": {"resourceVersion": made["metadata"]["resourceVersion"], "labels": {"a": "2"}}
+    }
     refusal = api.patch(path, stale).refused(409, "Conflict")
-    assert refusal["message"].endswith("the object has been modified; please apply your changes to the latest version and try again")
+    assert refusal["message"].endswith(
+        "the object has been modified; please apply your changes to the latest version and try "
+        "again"
+    )
     assert refusal["details"] == kind.details("one")
 
 
@@ -79,7 +95,9 @@ def test_a_merge_patch_with_the_current_version_is_taken(api: Api, config: str) 
 @pytest.mark.parametrize("content_type", [MERGE, JSON_PATCH, STRATEGIC])
 def test_what_is_not_there_cannot_be_patched(api: Api, namespace: str, content_type: str) -> None:
     body: list[Object] | Object = [] if content_type == JSON_PATCH else {}
-    refusal = api.patch(CONFIGMAPS.path(namespace, "nope"), body, content_type).refused(404, "NotFound")
+    refusal = api.patch(CONFIGMAPS.path(namespace, "nope"), body, content_type).refused(
+        404, "NotFound"
+    )
     assert refusal["message"] == 'configmaps "nope" not found'
     assert refusal["details"] == {"name": "nope", "kind": "configmaps"}
 
@@ -100,9 +118,14 @@ def test_a_json_patch_does_its_operations_in_order(api: Api, config: str) -> Non
 
 def test_a_json_patch_works_on_lists(api: Api, training: str) -> None:
     base = "/spec/pytorchReplicaSpecs/Worker/template/spec/containers/0/command"
-    operations = [{"op": "add", "path": f"{base}/-", "value": "--epochs=2"}, {"op": "remove", "path": f"{base}/0"}]
+    operations = [
+        {"op": "add", "path": f"{base}/-", "value": "--epochs=2"},
+        {"op": "remove", "path": f"{base}/0"},
+    ]
     patched = api.patch(training, operations, JSON_PATCH).ok()
-    container = patched["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+    container = patched["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][
+        0
+    ]
     assert container["command"] == ["train.py", "--epochs=2"]
 
 
@@ -116,7 +139,9 @@ def test_a_json_patch_works_on_lists(api: Api, training: str) -> None:
     ],
     ids=lambda operation: operation["op"],
 )
-def test_a_json_patch_that_does_not_fit_changes_nothing(api: Api, training: str, operation: Object) -> None:
+def test_a_json_patch_that_does_not_fit_changes_nothing(
+    api: Api, training: str, operation: Object
+) -> None:
     label = {"op": "add", "path": "/metadata/labels/first", "value": "yes"}
     refusal = api.patch(training, [label, operation], JSON_PATCH).refused(422, "Invalid")
     assert refusal["message"] == "the server rejected our request due to an error in our request"
@@ -125,17 +150,26 @@ def test_a_json_patch_that_does_not_fit_changes_nothing(api: Api, training: str,
 
 
 def test_a_json_patch_may_replace_what_was_not_there(api: Api, config: str) -> None:
-    patched = api.patch(config, [{"op": "replace", "path": "/data/c", "value": "3"}], JSON_PATCH).ok()
+    patched = api.patch(
+        config, [{"op": "replace", "path": "/data/c", "value": "3"}], JSON_PATCH
+    ).ok()
     assert patched["data"] == {"a": "1", "b": "2", "c": "3"}
 
 
 def test_a_json_patch_is_a_list_of_operations(api: Api, config: str) -> None:
-    api.patch(config, {"op": "add", "path": "/data/c", "value": "1"}, JSON_PATCH).refused(400, "BadRequest")
+    api.patch(config, {"op": "add", "path": "/data/c", "value": "1"}, JSON_PATCH).refused(
+        400, "BadRequest"
+    )
 
 
 def test_a_custom_object_has_no_strategic_merge(api: Api, training: str) -> None:
-    refusal = api.patch(training, {"metadata": {"labels": {"x": "y"}}}, STRATEGIC).refused(415, "UnsupportedMediaType")
-    assert refusal["message"] == f"the body of the request was in an unknown format - accepted media types include: {CUSTOM_PATCHES}"
+    refusal = api.patch(training, {"metadata": {"labels": {"x": "y"}}}, STRATEGIC).refused(
+        415, "UnsupportedMediaType"
+    )
+    assert refusal["message"] == (
+        "the body of the request was in an unknown format - accepted media types include: "
+        f"{CUSTOM_PATCHES}"
+    )
     assert "details" not in refusal
 
 
@@ -143,27 +177,45 @@ def test_a_custom_object_has_no_strategic_merge(api: Api, training: str) -> None
 def test_what_is_no_patch_is_refused(api: Api, config: str, training: str, media: str) -> None:
     refusal = api.patch(config, {"data": {}}, media).refused(415, "UnsupportedMediaType")
     assert (refusal["message"], refusal["details"]) == ("415: Unsupported Media Type", {})
-    assert CUSTOM_PATCHES in api.patch(training, {"metadata": {}}, media).refused(415, "UnsupportedMediaType")["message"]
+    assert (
+        CUSTOM_PATCHES
+        in api.patch(training, {"metadata": {}}, media).refused(415, "UnsupportedMediaType")[
+            "message"
+        ]
+    )
 
 
 def test_a_strategic_patch_merges_maps_and_removes_with_null(api: Api, config: str) -> None:
-    patched = api.patch(config, {"data": {"a": None, "c": "3"}, "metadata": {"labels": {"x": "y"}}}, STRATEGIC).ok()
+    patched = api.patch(
+        config, {"data": {"a": None, "c": "3"}, "metadata": {"labels": {"x": "y"}}}, STRATEGIC
+    ).ok()
     assert patched["data"] == {"b": "2", "c": "3"}
     assert patched["metadata"]["labels"] == {"x": "y"}
 
 
 def test_a_strategic_patch_finds_containers_by_their_name(api: Api, namespace: str) -> None:
-    containers = [{"name": "main", "image": "train:1", "command": ["a"]}, {"name": "side", "image": "side:1"}]
+    containers = [
+        {"name": "main", "image": "train:1", "command": ["a"]},
+        {"name": "side", "image": "side:1"},
+    ]
     create_pod(api, namespace, pod(containers=containers))
     patch = {"spec": {"containers": [{"name": "side", "image": "side:2"}]}}
     patched = api.patch(PODS.path(namespace, "pod"), patch, STRATEGIC).ok()
-    assert [(c["name"], c["image"]) for c in patched["spec"]["containers"]] == [("main", "train:1"), ("side", "side:2")]
+    assert [(c["name"], c["image"]) for c in patched["spec"]["containers"]] == [
+        ("main", "train:1"),
+        ("side", "side:2"),
+    ]
     assert patched["spec"]["containers"][0]["command"] == ["a"]
 
 
 def test_a_strategic_patch_of_kubectl_apply_may_order_lists(api: Api, namespace: str) -> None:
     create_pod(api, namespace, pod())
-    patch = {"spec": {"$setElementOrder/containers": [{"name": "main"}], "containers": [{"name": "main", "image": "train:2"}]}}
+    patch = {
+        "spec": {
+            "$setElementOrder/containers": [{"name": "main"}],
+            "containers": [{"name": "main", "image": "train:2"}],
+        }
+    }
     patched = api.patch(PODS.path(namespace, "pod"), patch, STRATEGIC).ok()
     assert [container["image"] for container in patched["spec"]["containers"]] == ["train:2"]
 
@@ -173,7 +225,9 @@ def test_a_strategic_patch_adds_to_and_deletes_from_a_keyed_list(api: Api, names
     path = SERVICES.path(namespace, "svc")
     patched = api.patch(path, {"spec": {"ports": [{"name": "second", "port": 80}]}}, STRATEGIC).ok()
     assert {port["port"] for port in patched["spec"]["ports"]} == {23456, 80}
-    patched = api.patch(path, {"spec": {"ports": [{"port": 80, "$patch": "delete"}]}}, STRATEGIC).ok()
+    patched = api.patch(
+        path, {"spec": {"ports": [{"port": 80, "$patch": "delete"}]}}, STRATEGIC
+    ).ok()
     assert [port["port"] for port in patched["spec"]["ports"]] == [23456]
 
 
@@ -186,14 +240,18 @@ def test_a_strategic_patch_adds_finalizers_and_takes_them_away(api: Api, config:
     api.patch(config, {"metadata": {"finalizers": ["example.com/a"]}}, STRATEGIC).ok()
     patched = api.patch(config, {"metadata": {"finalizers": ["example.com/b"]}}, STRATEGIC).ok()
     assert set(patched["metadata"]["finalizers"]) == {"example.com/a", "example.com/b"}
-    removal = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/a", "example.com/b"]}}
+    removal = {
+        "metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/a", "example.com/b"]}
+    }
     assert "finalizers" not in api.patch(config, removal, STRATEGIC).ok()["metadata"]
 
 
 def test_a_pod_keeps_what_may_not_change(api: Api, namespace: str) -> None:
     create_pod(api, namespace, pod())
     path = PODS.path(namespace, "pod")
-    refusal = api.patch(path, {"spec": {"restartPolicy": "Always"}}, STRATEGIC).refused(422, "Invalid")
+    refusal = api.patch(path, {"spec": {"restartPolicy": "Always"}}, STRATEGIC).refused(
+        422, "Invalid"
+    )
     (cause,) = refusal["details"]["causes"]
     assert (cause["reason"], cause["field"]) == ("FieldValueForbidden", "spec")
     assert "pod updates may not change fields other than" in cause["message"]
@@ -206,5 +264,9 @@ def test_a_patch_must_be_json(api: Api, config: str, content_type: str) -> None:
 
 
 def test_a_patch_may_not_break_the_schema(api: Api, training: str) -> None:
-    refusal = api.patch(training, {"spec": {"runPolicy": {"backoffLimit": "three"}}}).refused(422, "Invalid")
-    assert "spec.runPolicy.backoffLimit" in [cause["field"] for cause in refusal["details"]["causes"]]
+    refusal = api.patch(training, {"spec": {"runPolicy": {"backoffLimit": "three"}}}).refused(
+        422, "Invalid"
+    )
+    assert "spec.runPolicy.backoffLimit" in [
+        cause["field"] for cause in refusal["details"]["causes"]
+    ]

@@ -42,9 +42,16 @@ def test_a_container_is_filled_in(api: Api, namespace: str) -> None:
 
 @pytest.mark.parametrize(
     ("image", "policy"),
-    [("train:1", "IfNotPresent"), ("train", "Always"), ("train:latest", "Always"), ("registry.example.com:5000/train", "Always")],
+    [
+        ("train:1", "IfNotPresent"),
+        ("train", "Always"),
+        ("train:latest", "Always"),
+        ("registry.example.com:5000/train", "Always"),
+    ],
 )
-def test_the_tag_decides_when_an_image_is_pulled(api: Api, namespace: str, image: str, policy: str) -> None:
+def test_the_tag_decides_when_an_image_is_pulled(
+    api: Api, namespace: str, image: str, policy: str
+) -> None:
     made = create_pod(api, namespace, pod(containers=[{"name": "main", "image": image}]))
     assert made["spec"]["containers"][0]["imagePullPolicy"] == policy
 
@@ -59,14 +66,24 @@ def test_the_tag_decides_when_an_image_is_pulled(api: Api, namespace: str, image
     ],
     ids=["nothing", "requests", "limits", "less"],
 )
-def test_resources_decide_the_quality_of_service(api: Api, namespace: str, resources: Object, quality: str) -> None:
-    made = create_pod(api, namespace, pod(containers=[{"name": "main", "image": "train:1", "resources": resources}]))
+def test_resources_decide_the_quality_of_service(
+    api: Api, namespace: str, resources: Object, quality: str
+) -> None:
+    made = create_pod(
+        api,
+        namespace,
+        pod(containers=[{"name": "main", "image": "train:1", "resources": resources}]),
+    )
     assert (made["status"]["phase"], made["status"]["qosClass"]) == ("Pending", quality)
 
 
 def test_limits_are_requests_where_none_are_given(api: Api, namespace: str) -> None:
     limits = {"cpu": 1, "memory": "1Gi", "nvidia.com/gpu": 2}
-    made = create_pod(api, namespace, pod(containers=[{"name": "main", "image": "train:1", "resources": {"limits": limits}}]))
+    made = create_pod(
+        api,
+        namespace,
+        pod(containers=[{"name": "main", "image": "train:1", "resources": {"limits": limits}}]),
+    )
     text = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "2"}
     assert made["spec"]["containers"][0]["resources"] == {"limits": text, "requests": text}
 
@@ -88,7 +105,9 @@ def test_the_status_of_a_new_pod_is_the_servers(api: Api, namespace: str) -> Non
 
 def test_a_pod_for_a_node_is_found_by_it(api: Api, namespace: str) -> None:
     made = create_pod(api, namespace, stray_pod())
-    listing = api.get(PODS.path(namespace), fieldSelector=f"spec.nodeName={made['spec']['nodeName']}").ok()
+    listing = api.get(
+        PODS.path(namespace), fieldSelector=f"spec.nodeName={made['spec']['nodeName']}"
+    ).ok()
     assert [item["metadata"]["name"] for item in listing["items"]] == ["pod"]
     api.delete(PODS.path(namespace, "pod"), gracePeriodSeconds=0).ok()
 
@@ -98,14 +117,22 @@ def test_a_pod_for_a_node_is_found_by_it(api: Api, namespace: str) -> None:
     [
         ({"containers": [{"name": "main"}]}, "spec.containers[0].image"),
         ({"containers": [{"image": "train:1"}]}, "spec.containers[0].name"),
-        ({"containers": [{"name": "a", "image": "i:1"}, {"name": "a", "image": "i:1"}]}, "spec.containers[1].name"),
+        (
+            {"containers": [{"name": "a", "image": "i:1"}, {"name": "a", "image": "i:1"}]},
+            "spec.containers[1].name",
+        ),
         ({"containers": [{"name": "Bad_Name", "image": "i:1"}]}, "spec.containers[0].name"),
         ({"restartPolicy": "Whenever"}, "spec.restartPolicy"),
-        ({"containers": [{"name": "a", "image": "i:1", **MOUNT}]}, "spec.containers[0].volumeMounts[0].name"),
+        (
+            {"containers": [{"name": "a", "image": "i:1", **MOUNT}]},
+            "spec.containers[0].volumeMounts[0].name",
+        ),
     ],
     ids=["image", "name", "twice", "bad-name", "restart", "mount"],
 )
-def test_a_pod_that_breaks_the_rules(api: Api, pods_namespace: str, spec: Object, field: str) -> None:
+def test_a_pod_that_breaks_the_rules(
+    api: Api, pods_namespace: str, spec: Object, field: str
+) -> None:
     refusal = api.post(PODS.path(pods_namespace), pod("bad", **spec)).refused(422, "Invalid")
     fields = [cause["field"] for cause in refusal["details"]["causes"]]
     assert field in fields
@@ -154,7 +181,9 @@ def test_a_failing_container_is_started_again(api: Api, namespace: str, image: s
     create_pod(api, namespace, shell_pod(image, "exit 1", restartPolicy="OnFailure"))
 
     def restarted() -> Object | None:
-        statuses = api.get(PODS.path(namespace, "pod")).ok()["status"].get("containerStatuses") or [{}]
+        statuses = api.get(PODS.path(namespace, "pod")).ok()["status"].get("containerStatuses") or [
+            {}
+        ]
         return statuses[0] if statuses[0].get("restartCount", 0) >= 1 else None
 
     container = eventually(restarted, within=90)
@@ -163,7 +192,11 @@ def test_a_failing_container_is_started_again(api: Api, namespace: str, image: s
 
 @pytest.mark.pods
 def test_init_containers_run_first(api: Api, namespace: str, image: str) -> None:
-    obj = shell_pod(image, "cat /shared/note", container={"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]})
+    obj = shell_pod(
+        image,
+        "cat /shared/note",
+        container={"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]},
+    )
     first = shell_pod(image, "echo prepared > /shared/note")["spec"]["containers"][0]
     first |= {"name": "first", "volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
     obj["spec"] |= {"initContainers": [first], "volumes": [{"name": "shared", "emptyDir": {}}]}
@@ -174,7 +207,15 @@ def test_init_containers_run_first(api: Api, namespace: str, image: str) -> None
 
 @pytest.mark.pods
 def test_a_deleted_pod_is_asked_to_stop_and_then_goes(api: Api, namespace: str, image: str) -> None:
-    create_pod(api, namespace, shell_pod(image, "trap 'exit 0' TERM; while :; do sleep 0.1; done", terminationGracePeriodSeconds=30))
+    create_pod(
+        api,
+        namespace,
+        shell_pod(
+            image,
+            "trap 'exit 0' TERM; while :; do sleep 0.1; done",
+            terminationGracePeriodSeconds=30,
+        ),
+    )
     reached(api, namespace, "Running")
     path = PODS.path(namespace)
     version = api.get(path).ok()["metadata"]["resourceVersion"]
@@ -186,13 +227,17 @@ def test_a_deleted_pod_is_asked_to_stop_and_then_goes(api: Api, namespace: str, 
 
 
 @pytest.mark.pods
-def test_a_pod_that_nothing_can_hold_says_why_it_waits(api: Api, namespace: str, image: str) -> None:
+def test_a_pod_that_nothing_can_hold_says_why_it_waits(
+    api: Api, namespace: str, image: str
+) -> None:
     container = {"resources": {"limits": {"nvidia.com/gpu": "4096"}}}
     create_pod(api, namespace, shell_pod(image, "exit 0", container=container))
 
     def refused() -> Object | None:
         conditions = api.get(PODS.path(namespace, "pod")).ok()["status"].get("conditions", [])
-        return next((c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"), None)
+        return next(
+            (c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"), None
+        )
 
     condition = eventually(refused)
     assert condition["reason"] == "Unschedulable"

@@ -1,4 +1,6 @@
-"""fieldValidation: what happens to fields that a kind does not have, and how its user learns of it."""
+"""fieldValidation: what happens to fields that a kind does not have, and how its user learns of
+it.
+"""
 
 import pytest
 
@@ -28,11 +30,15 @@ def odd_job() -> Object:
 
 
 def odd_pod() -> Object:
-    return pod("odd", unknownField=1, containers=[{"name": "main", "image": "train:1", "comand": ["a"]}])
+    return pod(
+        "odd", unknownField=1, containers=[{"name": "main", "image": "train:1", "comand": ["a"]}]
+    )
 
 
 @pytest.mark.parametrize("validation", [None, "Warn"], ids=["unset", "warn"])
-def test_unknown_fields_of_a_custom_object_are_dropped_with_warnings(api: Api, namespace: str, validation: str | None) -> None:
+def test_unknown_fields_of_a_custom_object_are_dropped_with_warnings(
+    api: Api, namespace: str, validation: str | None
+) -> None:
     answer = api.post(PYTORCHJOBS.path(namespace), odd_job(), fieldValidation=validation)
     assert answer.ok(201)["spec"] == pytorchjob()["spec"]
     assert answer.warnings == WARNINGS
@@ -45,9 +51,14 @@ def test_unknown_fields_of_a_custom_object_are_dropped_in_silence(api: Api, name
 
 
 def test_unknown_fields_of_a_custom_object_are_refused(api: Api, namespace: str) -> None:
-    refusal = api.post(PYTORCHJOBS.path(namespace), odd_job(), fieldValidation="Strict").refused(400, "BadRequest")
+    refusal = api.post(PYTORCHJOBS.path(namespace), odd_job(), fieldValidation="Strict").refused(
+        400, "BadRequest"
+    )
     named = ", ".join(WARNINGS)
-    assert refusal["message"] == f'PyTorchJob in version "v1" cannot be handled as a PyTorchJob: strict decoding error: {named}'
+    assert refusal["message"] == (
+        'PyTorchJob in version "v1" cannot be handled as a PyTorchJob: strict decoding error: '
+        f"{named}"
+    )
     api.get(PYTORCHJOBS.path(namespace, "odd")).refused(404, "NotFound")
 
 
@@ -56,15 +67,23 @@ def test_unknown_fields_of_a_pod_are_dropped_with_warnings(api: Api, pods_namesp
     made = answer.ok(201)
     assert "unknownField" not in made["spec"]
     assert "comand" not in made["spec"]["containers"][0]
-    assert set(answer.warnings) == {'unknown field "spec.containers[0].comand"', 'unknown field "spec.unknownField"'}
+    assert set(answer.warnings) == {
+        'unknown field "spec.containers[0].comand"',
+        'unknown field "spec.unknownField"',
+    }
 
 
 def test_unknown_fields_of_a_pod_are_refused(api: Api, namespace: str) -> None:
-    refusal = api.post(PODS.path(namespace), odd_pod(), fieldValidation="Strict").refused(400, "BadRequest")
+    refusal = api.post(PODS.path(namespace), odd_pod(), fieldValidation="Strict").refused(
+        400, "BadRequest"
+    )
     start = 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: '
     assert refusal["message"].startswith(start)
     named = refusal["message"].removeprefix(start).split(", ")
-    assert set(named) == {'unknown field "spec.containers[0].comand"', 'unknown field "spec.unknownField"'}
+    assert set(named) == {
+        'unknown field "spec.containers[0].comand"',
+        'unknown field "spec.unknownField"',
+    }
 
 
 def test_unknown_fields_at_the_top_are_found(api: Api, namespace: str) -> None:
@@ -83,8 +102,13 @@ def test_unknown_fields_of_metadata_are_found(api: Api, namespace: str) -> None:
 
 
 def test_a_field_given_twice_is_found(api: Api, namespace: str) -> None:
-    body = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm"},"data":{"a":"1"},"data":{"b":"2"}}'
-    refusal = api.post(CONFIGMAPS.path(namespace), body, fieldValidation="Strict").refused(400, "BadRequest")
+    body = (
+        b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm"},'
+        b'"data":{"a":"1"},"data":{"b":"2"}}'
+    )
+    refusal = api.post(CONFIGMAPS.path(namespace), body, fieldValidation="Strict").refused(
+        400, "BadRequest"
+    )
     assert 'strict decoding error: duplicate field "data"' in refusal["message"]
 
 
@@ -127,7 +151,10 @@ def test_maps_of_anything_take_any_key(api: Api, namespace: str) -> None:
 
 def test_the_schema_alone_takes_what_makes_no_sense(api: Api, namespace: str) -> None:
     obj = pytorchjob()
-    obj["spec"]["pytorchReplicaSpecs"]["Worker"] |= {"restartPolicy": "Whenever", "template": {"spec": {"containers": []}}}
+    obj["spec"]["pytorchReplicaSpecs"]["Worker"] |= {
+        "restartPolicy": "Whenever",
+        "template": {"spec": {"containers": []}},
+    }
     answer = api.post(PYTORCHJOBS.path(namespace), obj, fieldValidation="Strict", dryRun="All")
     if answer.status in (400, 403, 422):
         pytest.skip("an admission webhook of the operator checks jobs on this cluster")
@@ -144,15 +171,29 @@ def test_numbers_of_a_queue_may_be_fractions_but_not_words(api: Api, unique: str
 
 
 def test_a_schema_may_name_the_only_values(api: Api, namespace: str) -> None:
-    body = {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": {"name": "one"}}
+    body = {
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "one"},
+    }
     path = f"/apis/scheduling.run.ai/v2alpha2/namespaces/{namespace}/podgroups"
-    refusal = api.post(path, body | {"spec": {"preemptibility": "sometimes", "minMember": 0}}).refused(422, "Invalid")
-    causes = {cause["field"]: (cause["reason"], cause["message"]) for cause in refusal["details"]["causes"]}
+    refusal = api.post(
+        path, body | {"spec": {"preemptibility": "sometimes", "minMember": 0}}
+    ).refused(422, "Invalid")
+    causes = {
+        cause["field"]: (cause["reason"], cause["message"])
+        for cause in refusal["details"]["causes"]
+    }
     expected = 'Unsupported value: "sometimes": supported values: "preemptible", "non-preemptible"'
     assert causes["spec.preemptibility"] == ("FieldValueNotSupported", expected)
-    assert causes["spec.minMember"][1] == "Invalid value: 0: spec.minMember in body should be greater than or equal to 1"
+    assert (
+        causes["spec.minMember"][1]
+        == "Invalid value: 0: spec.minMember in body should be greater than or equal to 1"
+    )
 
 
 def test_there_are_three_ways_to_validate(api: Api, namespace: str) -> None:
-    refusal = api.post(CONFIGMAPS.path(namespace), configmap(), fieldValidation="Maybe").refused(422, "Invalid")
+    refusal = api.post(CONFIGMAPS.path(namespace), configmap(), fieldValidation="Maybe").refused(
+        422, "Invalid"
+    )
     assert [cause["field"] for cause in refusal["details"]["causes"]] == ["fieldValidation"]

@@ -1,4 +1,6 @@
-"""Watches: where they start, what they show and in which order, how they end, and how a lost history is told."""
+"""Watches: where they start, what they show and in which order, how they end, and how a lost
+history is told.
+"""
 
 import re
 
@@ -38,7 +40,9 @@ def relabel(api: Api, kind: Kind, namespace: str, name: str, **labels: str | Non
     return changed
 
 
-def test_a_watch_from_a_lists_version_shows_every_later_change(api: Api, namespace: str, kind: Kind) -> None:
+def test_a_watch_from_a_lists_version_shows_every_later_change(
+    api: Api, namespace: str, kind: Kind
+) -> None:
     path = kind.path(namespace)
     create(api, kind, namespace, sample(kind, "before"))
     with api.watch(path, resourceVersion=version_of(api, path)) as watch:
@@ -46,22 +50,35 @@ def test_a_watch_from_a_lists_version_shows_every_later_change(api: Api, namespa
         changed = relabel(api, kind, namespace, "one", k="v")
         api.delete(kind.path(namespace, "one")).ok()
         added, modified, deleted = watch.take(3)
-    assert [frame_summary(f) for f in (added, modified, deleted)] == [("ADDED", "one"), ("MODIFIED", "one"), ("DELETED", "one")]
+    assert [frame_summary(f) for f in (added, modified, deleted)] == [
+        ("ADDED", "one"),
+        ("MODIFIED", "one"),
+        ("DELETED", "one"),
+    ]
     assert (added["object"], modified["object"]) == (made, changed)
     assert deleted["object"]["metadata"]["labels"] == {"k": "v"}
-    assert int(deleted["object"]["metadata"]["resourceVersion"]) > int(changed["metadata"]["resourceVersion"])
+    assert int(deleted["object"]["metadata"]["resourceVersion"]) > int(
+        changed["metadata"]["resourceVersion"]
+    )
 
 
-def test_a_watch_catches_up_with_what_happened_since_its_version(api: Api, namespace: str, kind: Kind) -> None:
+def test_a_watch_catches_up_with_what_happened_since_its_version(
+    api: Api, namespace: str, kind: Kind
+) -> None:
     path = kind.path(namespace)
     version = version_of(api, path)
     create(api, kind, namespace, sample(kind, "one"))
     relabel(api, kind, namespace, "one", k="v")
     with api.watch(path, resourceVersion=version) as watch:
-        assert [frame_summary(frame) for frame in watch.take(2)] == [("ADDED", "one"), ("MODIFIED", "one")]
+        assert [frame_summary(frame) for frame in watch.take(2)] == [
+            ("ADDED", "one"),
+            ("MODIFIED", "one"),
+        ]
 
 
-def test_a_watch_can_go_on_from_the_version_of_any_frame(api: Api, namespace: str, kind: Kind) -> None:
+def test_a_watch_can_go_on_from_the_version_of_any_frame(
+    api: Api, namespace: str, kind: Kind
+) -> None:
     path = kind.path(namespace)
     with api.watch(path, resourceVersion=version_of(api, path)) as watch:
         for name in ("a", "b", "c"):
@@ -72,13 +89,18 @@ def test_a_watch_can_go_on_from_the_version_of_any_frame(api: Api, namespace: st
 
 
 @pytest.mark.parametrize("version", [None, "0"], ids=["unset", "zero"])
-def test_a_watch_from_anywhere_first_adds_what_is_there(api: Api, namespace: str, kind: Kind, version: str | None) -> None:
+def test_a_watch_from_anywhere_first_adds_what_is_there(
+    api: Api, namespace: str, kind: Kind, version: str | None
+) -> None:
     path = kind.path(namespace)
     for name in ("a", "b"):
         create(api, kind, namespace, sample(kind, name))
     api.get(path, resourceVersion=version_of(api, path)).ok()
     with api.watch(path, resourceVersion=version) as watch:
-        assert sorted(frame_summary(frame) for frame in watch.take(2)) == [("ADDED", "a"), ("ADDED", "b")]
+        assert sorted(frame_summary(frame) for frame in watch.take(2)) == [
+            ("ADDED", "a"),
+            ("ADDED", "b"),
+        ]
         relabel(api, kind, namespace, "a", k="v")
         assert frame_summary(watch.next()) == ("MODIFIED", "a")
 
@@ -108,28 +130,42 @@ def test_what_does_not_match_is_never_shown(api: Api, namespace: str, kind: Kind
 
 def test_one_object_is_watched_by_its_name(api: Api, namespace: str, kind: Kind) -> None:
     path = kind.path(namespace)
-    with api.watch(path, resourceVersion=version_of(api, path), fieldSelector="metadata.name=b") as watch:
+    with api.watch(
+        path, resourceVersion=version_of(api, path), fieldSelector="metadata.name=b"
+    ) as watch:
         for name in ("a", "b", "c"):
             create(api, kind, namespace, sample(kind, name))
         api.delete(kind.path(namespace, "b")).ok()
-        assert [frame_summary(frame) for frame in watch.take(2)] == [("ADDED", "b"), ("DELETED", "b")]
+        assert [frame_summary(frame) for frame in watch.take(2)] == [
+            ("ADDED", "b"),
+            ("DELETED", "b"),
+        ]
 
 
 def test_fields_of_pods_come_and_go_too(api: Api, namespace: str) -> None:
     path = PODS.path(namespace)
     create_pod(api, namespace, pod("one"))
-    with api.watch(path, resourceVersion=version_of(api, path), fieldSelector="status.phase=Failed") as watch:
+    with api.watch(
+        path, resourceVersion=version_of(api, path), fieldSelector="status.phase=Failed"
+    ) as watch:
         api.patch(f"{path}/one/status", {"status": {"phase": "Failed"}}).ok()
         assert frame_summary(watch.next()) == ("ADDED", "one")
 
 
-def test_a_watch_over_all_namespaces_sees_this_one(api: Api, namespace: str, unique: str, kind: Kind) -> None:
+def test_a_watch_over_all_namespaces_sees_this_one(
+    api: Api, namespace: str, unique: str, kind: Kind
+) -> None:
     obj = sample(kind, "one")
     obj["metadata"]["labels"] = {"run": unique}
-    with api.watch(kind.path(), resourceVersion=version_of(api, kind.path()), labelSelector=f"run={unique}") as watch:
+    with api.watch(
+        kind.path(), resourceVersion=version_of(api, kind.path()), labelSelector=f"run={unique}"
+    ) as watch:
         create(api, kind, namespace, obj)
         frame = watch.next()
-    assert (frame_summary(frame), frame["object"]["metadata"]["namespace"]) == (("ADDED", "one"), namespace)
+    assert (frame_summary(frame), frame["object"]["metadata"]["namespace"]) == (
+        ("ADDED", "one"),
+        namespace,
+    )
 
 
 def test_another_namespace_is_not_shown(api: Api, namespace: str) -> None:
@@ -143,11 +179,15 @@ def test_another_namespace_is_not_shown(api: Api, namespace: str) -> None:
 
 def test_namespaces_can_be_watched(api: Api, unique: str) -> None:
     path = NAMESPACES.path()
-    with api.watch(path, resourceVersion=version_of(api, path), fieldSelector=f"metadata.name={unique}") as watch:
+    with api.watch(
+        path, resourceVersion=version_of(api, path), fieldSelector=f"metadata.name={unique}"
+    ) as watch:
         api.post(path, {"metadata": {"name": unique}}).ok(201)
         api.delete(NAMESPACES.path(name=unique)).ok()
         assert frame_summary(watch.next()) == ("ADDED", unique)
-        terminating = watch.until(lambda frame: frame["object"]["metadata"].get("deletionTimestamp"))
+        terminating = watch.until(
+            lambda frame: frame["object"]["metadata"].get("deletionTimestamp")
+        )
     assert terminating["type"] in ("MODIFIED", "DELETED")
 
 
@@ -155,7 +195,9 @@ def test_a_status_change_is_a_modification(api: Api, namespace: str) -> None:
     path = PYTORCHJOBS.path(namespace)
     create(api, PYTORCHJOBS, namespace, sample(PYTORCHJOBS, "one"))
     with api.watch(path, resourceVersion=version_of(api, path)) as watch:
-        changed = api.patch(f"{path}/one/status", {"status": {"startTime": "2026-01-01T00:00:00Z"}}).ok()
+        changed = api.patch(
+            f"{path}/one/status", {"status": {"startTime": "2026-01-01T00:00:00Z"}}
+        ).ok()
         assert watch.next() == {"type": "MODIFIED", "object": changed}
 
 
@@ -169,7 +211,9 @@ def test_a_write_that_changes_nothing_is_not_shown(api: Api, namespace: str, kin
     assert same["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
-def test_an_object_held_by_a_finalizer_is_modified_before_it_goes(api: Api, namespace: str, kind: Kind) -> None:
+def test_an_object_held_by_a_finalizer_is_modified_before_it_goes(
+    api: Api, namespace: str, kind: Kind
+) -> None:
     path = kind.path(namespace)
     obj = sample(kind, "one")
     obj["metadata"]["finalizers"] = ["example.com/hold"]
@@ -180,13 +224,21 @@ def test_an_object_held_by_a_finalizer_is_modified_before_it_goes(api: Api, name
         first = watch.next()
         assert frame_summary(first) == ("MODIFIED", "one")
         assert first["object"]["metadata"]["deletionTimestamp"]
-        assert watch.until(lambda frame: frame["type"] == "DELETED")["object"]["metadata"]["name"] == "one"
+        assert (
+            watch.until(lambda frame: frame["type"] == "DELETED")["object"]["metadata"]["name"]
+            == "one"
+        )
 
 
-def test_several_watches_see_the_same_in_the_same_order(api: Api, namespace: str, kind: Kind) -> None:
+def test_several_watches_see_the_same_in_the_same_order(
+    api: Api, namespace: str, kind: Kind
+) -> None:
     path = kind.path(namespace)
     version = version_of(api, path)
-    with api.watch(path, resourceVersion=version) as one, api.watch(path, resourceVersion=version) as two:
+    with (
+        api.watch(path, resourceVersion=version) as one,
+        api.watch(path, resourceVersion=version) as two,
+    ):
         for number in range(5):
             create(api, kind, namespace, sample(kind, f"n{number}"))
             relabel(api, kind, namespace, f"n{number}", k="v")
@@ -197,12 +249,16 @@ def test_several_watches_see_the_same_in_the_same_order(api: Api, namespace: str
     assert versions == sorted(set(versions))
 
 
-def test_a_list_and_the_watch_from_its_version_make_the_state(api: Api, namespace: str, kind: Kind) -> None:
+def test_a_list_and_the_watch_from_its_version_make_the_state(
+    api: Api, namespace: str, kind: Kind
+) -> None:
     path = kind.path(namespace)
     for name in ("a", "b"):
         create(api, kind, namespace, sample(kind, name))
     listing = api.get(path).ok()
-    known = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in listing["items"]}
+    known = {
+        item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in listing["items"]
+    }
     relabel(api, kind, namespace, "a", k="v")
     api.delete(kind.path(namespace, "b")).ok()
     create(api, kind, namespace, sample(kind, "c"))
@@ -211,9 +267,13 @@ def test_a_list_and_the_watch_from_its_version_make_the_state(api: Api, namespac
             if frame["type"] == "DELETED":
                 del known[frame["object"]["metadata"]["name"]]
             else:
-                known[frame["object"]["metadata"]["name"]] = frame["object"]["metadata"]["resourceVersion"]
+                known[frame["object"]["metadata"]["name"]] = frame["object"]["metadata"][
+                    "resourceVersion"
+                ]
     now = api.get(path).ok()
-    assert known == {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in now["items"]}
+    assert known == {
+        item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in now["items"]
+    }
     assert names(now) == ["a", "c"]
 
 
@@ -225,14 +285,24 @@ def test_a_watch_ends_quietly_when_its_time_is_over(api: Api, namespace: str, ki
 
 def test_a_bookmark_comes_before_the_time_is_over(api: Api, namespace: str, kind: Kind) -> None:
     path = kind.path(namespace)
-    with api.watch(path, resourceVersion=version_of(api, path), allowWatchBookmarks="true", timeoutSeconds=5) as watch:
+    with api.watch(
+        path, resourceVersion=version_of(api, path), allowWatchBookmarks="true", timeoutSeconds=5
+    ) as watch:
         made = create(api, kind, namespace, sample(kind, "one"))
         frames = watch.rest()
     assert frame_summary(frames[0]) == ("ADDED", "one")
     bookmark = frames[-1]
-    assert (bookmark["type"], bookmark["object"]["kind"], bookmark["object"]["apiVersion"]) == ("BOOKMARK", kind.kind, kind.api_version)
-    assert int(bookmark["object"]["metadata"]["resourceVersion"]) >= int(made["metadata"]["resourceVersion"])
-    with api.watch(path, resourceVersion=bookmark["object"]["metadata"]["resourceVersion"]) as watch:
+    assert (bookmark["type"], bookmark["object"]["kind"], bookmark["object"]["apiVersion"]) == (
+        "BOOKMARK",
+        kind.kind,
+        kind.api_version,
+    )
+    assert int(bookmark["object"]["metadata"]["resourceVersion"]) >= int(
+        made["metadata"]["resourceVersion"]
+    )
+    with api.watch(
+        path, resourceVersion=bookmark["object"]["metadata"]["resourceVersion"]
+    ) as watch:
         create(api, kind, namespace, sample(kind, "two"))
         assert frame_summary(watch.next()) == ("ADDED", "two")
 
@@ -249,7 +319,12 @@ def test_a_version_that_is_too_old_is_told_in_the_stream(api: Api, namespace: st
         (frame,) = watch.rest()
     status = frame["object"]
     assert frame["type"] == "ERROR"
-    assert (status["kind"], status["status"], status["code"], status["reason"]) == ("Status", "Failure", 410, "Expired")
+    assert (status["kind"], status["status"], status["code"], status["reason"]) == (
+        "Status",
+        "Failure",
+        410,
+        "Expired",
+    )
     assert re.fullmatch(r"too old resource version: 1 \(\d+\)", status["message"])
 
 
@@ -268,14 +343,24 @@ def test_a_watch_can_begin_with_the_whole_list(api: Api, namespace: str, kind: K
     path = kind.path(namespace)
     for name in ("a", "b"):
         create(api, kind, namespace, sample(kind, name))
-    initial = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+    initial = {
+        "sendInitialEvents": "true",
+        "resourceVersionMatch": "NotOlderThan",
+        "allowWatchBookmarks": "true",
+    }
     with api.watch(path, **initial) as watch:
-        assert sorted(frame_summary(frame) for frame in watch.take(2)) == [("ADDED", "a"), ("ADDED", "b")]
+        assert sorted(frame_summary(frame) for frame in watch.take(2)) == [
+            ("ADDED", "a"),
+            ("ADDED", "b"),
+        ]
         end = watch.next()
         assert end["type"] == "BOOKMARK"
         assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
         create(api, kind, namespace, sample(kind, "c"))
-        assert frame_summary(watch.until(lambda frame: frame["type"] != "BOOKMARK")) == ("ADDED", "c")
+        assert frame_summary(watch.until(lambda frame: frame["type"] != "BOOKMARK")) == (
+            "ADDED",
+            "c",
+        )
 
 
 def test_the_whole_list_needs_to_know_how_new_it_must_be(api: Api, namespace: str) -> None:
@@ -289,7 +374,11 @@ def test_a_watch_can_show_metadata_alone(api: Api, namespace: str, kind: Kind) -
     with api.watch(path, resourceVersion=version_of(api, path), accept=PARTIAL) as watch:
         made = create(api, kind, namespace, sample(kind, "one"))
         frame = watch.next()
-    assert (frame["type"], frame["object"]["kind"], frame["object"]["apiVersion"]) == ("ADDED", "PartialObjectMetadata", "meta.k8s.io/v1")
+    assert (frame["type"], frame["object"]["kind"], frame["object"]["apiVersion"]) == (
+        "ADDED",
+        "PartialObjectMetadata",
+        "meta.k8s.io/v1",
+    )
     assert set(frame["object"]) == {"kind", "apiVersion", "metadata"}
     assert frame["object"]["metadata"]["uid"] == made["metadata"]["uid"]
 

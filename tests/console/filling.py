@@ -1,4 +1,6 @@
-"""A row of every model there is, and hostile text in every text field of every row: new models and fields are found by themselves."""
+"""A row of every model there is, and hostile text in every text field of every row: new models and
+fields are found by themselves.
+"""
 
 import uuid
 from collections.abc import Iterator
@@ -16,14 +18,40 @@ from workloads.specs import Environment, Pair, Variable, from_json, to_json
 
 OURS = ("projects", "clusters", "environments", "workloads")
 HOSTILE = """'" onmk=1 x='<mk>{{6*7777}}"""
-"""It gets out of an attribute in either quotes, opens an element, and would be computed by a template."""
+"""It gets out of an attribute in either quotes, opens an element, and would be computed by a
+template.
+"""
 SHORT = """'" onmk=1<mk>"""
 ESCAPED = ('" onmk=1', "<mk>", "46662")
 """What no page has anywhere, unless it let the text through."""
 NOT_TYPED = frozenset(
     {
-        *("status", "phase", "desired", "architecture", "framework", "job_kind", "role", "key", "priority", "part", "old", "new", "scope"),
-        *("cpu_request", "cpu_limit", "memory_request", "memory_limit", "gpu_memory", "access", "password", "secret_hash", "client_id"),
+        *(
+            "status",
+            "phase",
+            "desired",
+            "architecture",
+            "framework",
+            "job_kind",
+            "role",
+            "key",
+            "priority",
+            "part",
+            "old",
+            "new",
+            "scope",
+        ),
+        *(
+            "cpu_request",
+            "cpu_limit",
+            "memory_request",
+            "memory_limit",
+            "gpu_memory",
+            "access",
+            "password",
+            "secret_hash",
+            "client_id",
+        ),
         *(
             "mode",
             "codename",
@@ -40,17 +68,38 @@ NOT_TYPED = frozenset(
         ),
     }
 )
-"""Fields whose texts are words of the program or digests: nobody types them, and another word is no state that there is."""
-NOT_TEXTS = frozenset({"spec", "permissions", "capabilities", "rules", "locked", "job", "pod_group", "gaps", "before", "after"})
+"""Fields whose texts are words of the program or digests: nobody types them, and another word is no
+state that there is.
+"""
+NOT_TEXTS = frozenset(
+    {
+        "spec",
+        "permissions",
+        "capabilities",
+        "rules",
+        "locked",
+        "job",
+        "pod_group",
+        "gaps",
+        "before",
+        "after",
+    }
+)
 """JSON with a grammar, which its readers rely on; `spec` is filled by `_hostile_spec`."""
 
 
 def every_model() -> Iterator[type[models.Model]]:
-    return (model for model in apps.get_models() if model._meta.app_label in OURS and not model._meta.proxy)
+    return (
+        model
+        for model in apps.get_models()
+        if model._meta.app_label in OURS and not model._meta.proxy
+    )
 
 
 def rows_of_everything() -> list[str]:
-    """Make a row of each model that has none. Which of them could not be made: their constraints ask for more than a type."""
+    """Make a row of each model that has none. Which of them could not be made: their constraints
+    ask for more than a type.
+    """
     left = []
     for model in every_model():
         try:
@@ -68,7 +117,11 @@ def a_row(model: type[models.Model]) -> models.Model:
         return found
     given = {}
     for field in model._meta.concrete_fields:
-        if not (field.primary_key and field.has_default()) and not field.null and not isinstance(field, models.AutoField):
+        if (
+            not (field.primary_key and field.has_default())
+            and not field.null
+            and not isinstance(field, models.AutoField)
+        ):
             given[field.name] = _something(field)
     made = model(**{name: value for name, value in given.items() if value is not None})
     made.save(force_insert=True)
@@ -92,13 +145,19 @@ def _something(field: Any) -> Any:
         return "127.0.0.1"
     if isinstance(field, models.JSONField):
         return {}
-    return 1 if isinstance(field, models.IntegerField | models.DecimalField | models.FloatField) else None
+    return (
+        1
+        if isinstance(field, models.IntegerField | models.DecimalField | models.FloatField)
+        else None
+    )
 
 
 def text_fields(model: type[models.Model]) -> Iterator[Any]:
     """Those that somebody, or a cluster, has written."""
     for field in model._meta.concrete_fields:
-        is_text = isinstance(field, models.CharField | models.TextField) and not isinstance(field, EncryptedTextField)
+        is_text = isinstance(field, models.CharField | models.TextField) and not isinstance(
+            field, EncryptedTextField
+        )
         is_long_enough = (getattr(field, "max_length", None) or 1000) >= len(SHORT) + 3
         if (
             is_text
@@ -117,7 +176,11 @@ def fill() -> int:
         if model is AuditEntry:
             continue
         texts = list(text_fields(model))
-        jsons = [field for field in model._meta.concrete_fields if isinstance(field, models.JSONField) and field.name not in NOT_TEXTS]
+        jsons = [
+            field
+            for field in model._meta.concrete_fields
+            if isinstance(field, models.JSONField) and field.name not in NOT_TEXTS
+        ]
         count += len(texts) + len(jsons)
         for number, row in enumerate(model._base_manager.all()):
             values = {field.name: _hostile(field, number) for field in texts}
@@ -127,7 +190,12 @@ def fill() -> int:
     for workload in Workload.objects.all():
         Workload.objects.filter(pk=workload.pk).update(spec=_hostile_spec(workload.spec))
     entry = {field.name: _hostile(field, 0) for field in text_fields(AuditEntry)}
-    AuditEntry.objects.create(**entry, event="update", before={HOSTILE: HOSTILE, "a": [HOSTILE]}, after={HOSTILE: {"b": HOSTILE}})
+    AuditEntry.objects.create(
+        **entry,
+        event="update",
+        before={HOSTILE: HOSTILE, "a": [HOSTILE]},
+        after={HOSTILE: {"b": HOSTILE}},
+    )
     return count
 
 
@@ -148,8 +216,19 @@ def _leaves(value: Any) -> Any:
 def _hostile_spec(stored: Any) -> Any:
     spec = from_json(stored)
     environment = Environment(
-        image=HOSTILE, command=(HOSTILE,), args=(HOSTILE, HOSTILE), variables=(Variable(HOSTILE, HOSTILE),), working_dir=HOSTILE
+        image=HOSTILE,
+        command=(HOSTILE,),
+        args=(HOSTILE, HOSTILE),
+        variables=(Variable(HOSTILE, HOSTILE),),
+        working_dir=HOSTILE,
     )
     pairs = (Pair(HOSTILE, HOSTILE),)
-    setup = replace(spec.setup, environment=environment, annotations=pairs, labels=pairs, node_type=HOSTILE, node_pools=(HOSTILE,))
+    setup = replace(
+        spec.setup,
+        environment=environment,
+        annotations=pairs,
+        labels=pairs,
+        node_type=HOSTILE,
+        node_pools=(HOSTILE,),
+    )
     return to_json(replace(spec, name=HOSTILE, setup=setup))

@@ -12,10 +12,11 @@ from tests.console.test_every_address import World
 
 
 class Browser(RequestFactory):
-    """Requests through everything that a server has before the views, and their bare answers; it keeps cookies as Django's `Client` does.
+    """Requests through everything that a server has before the views, and their bare answers; it
+    keeps cookies as Django's `Client` does.
 
-    A `Client` loads the middleware anew, which reads every static file, and copies the context of every template. This does neither;
-    it follows nothing, and what fails is a 500.
+    A `Client` loads the middleware anew, which reads every static file, and copies the context of
+    every template. This does neither; it follows nothing, and what fails is a 500.
     """
 
     def __init__(self) -> None:
@@ -34,7 +35,9 @@ class Browser(RequestFactory):
         return self
 
     def ask(self, world: World, user: User, method: str, url: str, **more: Any) -> int:
-        """The status for a person on a page, and for their token on the API; the answer is read to its end."""
+        """The status for a person on a page, and for their token on the API; the answer is read to
+        its end.
+        """
         self.as_somebody(world, user)
         if url.startswith("/api/"):
             self.cookies.clear()

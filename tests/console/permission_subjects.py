@@ -1,4 +1,6 @@
-"""Everybody with one role in one scope, and what each address answers to them: for the tests that hold that against the tables."""
+"""Everybody with one role in one scope, and what each address answers to them: for the tests that
+hold that against the tables.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +30,9 @@ COVERED: Mapping[str, frozenset[str]] = {
     "team-a": frozenset({"project", "anywhere", "around"}),
     "team-b": frozenset({"anywhere", "around"}),
 }
-"""In which of the places that the table names a rule of each scope holds: both teams are of one department, on one cluster."""
+"""In which of the places that the table names a rule of each scope holds: both teams are of one
+department, on one cluster.
+"""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,9 @@ def _subjects(world: World) -> list[Subject]:
 
 @pytest.fixture(scope="module")
 def built(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[World, list[Subject]]]:
-    """One world and everybody in it for all of these tests, committed, as streams read it with other connections."""
+    """One world and everybody in it for all of these tests, committed, as streams read it with
+    other connections.
+    """
     with django_db_blocker.unblock():
         world = World(make_cast())
         yield world, _subjects(world)
@@ -86,7 +92,10 @@ def _status(world: World, subject: Subject, method: str, name: str) -> int:
     more: dict[str, Any] = {}
     if url.startswith("/api/"):
         if method in ("POST", "PUT", "PATCH"):
-            more = {"data": test_every_address.a_submission(world), "content_type": "application/json"}
+            more = {
+                "data": test_every_address.a_submission(world),
+                "content_type": "application/json",
+            }
     elif method == "POST":
         more = {"data": test_every_address._everything(world)}
     with transaction.atomic():
@@ -111,5 +120,7 @@ def wrongly_let_in_or_refused(world: World, subjects: list[Subject], name: str) 
         for subject in subjects if rule is not None and rule != OPEN else subjects[:1]:
             status = _status(world, subject, method, name)
             if not _is_right(subject, rule, status):
-                wrong.append(f"{method} {name} answered {status} to {subject.role} of {subject.scope}")
+                wrong.append(
+                    f"{method} {name} answered {status} to {subject.role} of {subject.scope}"
+                )
     return wrong

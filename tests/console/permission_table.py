@@ -1,7 +1,9 @@
-"""What each address takes: one line a route and method. The matrix test asks every role in every scope and compares.
+"""What each address takes: one line a route and method. The matrix test asks every role in every
+scope and compares.
 
-`at` says whose scope decides: "project" (team-a), "department" (research), "cluster" (here), "tenant"; "anywhere": the permission in any
-scope opens the door, and what was chosen inside is judged again; "around": in any scope that team-a's cluster has something of.
+`at` says whose scope decides: "project" (team-a), "department" (research), "cluster" (here),
+"tenant"; "anywhere": the permission in any scope opens the door, and what was chosen inside is
+judged again; "around": in any scope that team-a's cluster has something of.
 """
 
 from dataclasses import dataclass
@@ -56,7 +58,13 @@ SIGNING_IN: dict[str, dict[str, Rule]] = {
     "account": {"GET": SIGNED_IN, "POST": SIGNED_IN},
     **{
         name: {"GET": SIGNED_IN, "POST": SIGNED_IN}
-        for name in ("second-factor", "second-factor-remove", "second-factor-codes", "sign-on-connect", "sign-on-disconnect")
+        for name in (
+            "second-factor",
+            "second-factor-remove",
+            "second-factor-codes",
+            "sign-on-connect",
+            "sign-on-disconnect",
+        )
     },
     "sessions-end-others": {"POST": SIGNED_IN},
     "session-end": {"POST": OWN},
@@ -84,14 +92,18 @@ ACCESS: dict[str, dict[str, Rule]] = {
     "key-secret": {"POST": OWN},
     "key-delete": {"POST": OWN},
     "access-rules": {"GET": need("access-rules:view", "anywhere")},
-    "access-rule-new": {method: need("access-rules:create", "anywhere") for method in ("GET", "POST")},
+    "access-rule-new": {
+        method: need("access-rules:create", "anywhere") for method in ("GET", "POST")
+    },
     "access-rule-delete": {"POST": _RULE["delete"]},
     "roles": {"GET": SIGNED_IN},
     "role-new": {method: need("roles:create", "tenant") for method in ("GET", "POST")},
     "role-edit": {method: need("roles:edit", "tenant") for method in ("GET", "POST")},
     "role-delete": {method: need("roles:delete", "tenant") for method in ("GET", "POST")},
     "accounts": {"GET": need("service-accounts:view", "anywhere")},
-    "account-new": {method: need("service-accounts:create", "anywhere") for method in ("GET", "POST")},
+    "account-new": {
+        method: need("service-accounts:create", "anywhere") for method in ("GET", "POST")
+    },
     "account-secret": {"POST": _ACCOUNT["edit"]},
     "account-delete": {"POST": _ACCOUNT["delete"]},
     "api-roles": {"GET": SIGNED_IN, "POST": need("roles:create", "tenant")},
@@ -100,7 +112,10 @@ ACCESS: dict[str, dict[str, Rule]] = {
         "PUT": need("roles:edit", "tenant"),
         "DELETE": need("roles:delete", "tenant"),
     },
-    "api-access-rules": {"GET": need("access-rules:view", "anywhere"), "POST": need("access-rules:create", "anywhere")},
+    "api-access-rules": {
+        "GET": need("access-rules:view", "anywhere"),
+        "POST": need("access-rules:create", "anywhere"),
+    },
     "api-access-rules-count": {"GET": need("access-rules:view", "anywhere")},
     "api-my-access-rules": {"GET": SIGNED_IN},
     "api-access-rule": {"GET": _RULE["view"], "DELETE": _RULE["delete"]},
@@ -112,10 +127,16 @@ ACCESS: dict[str, dict[str, Rule]] = {
     "api-user-password": {"POST": need("users:edit", "tenant")},
     "api-user-logout": {"POST": need("users:edit", "tenant")},
     "api-user-access-keys": {"DELETE": need("users:edit", "tenant")},
-    "api-service-accounts": {"GET": need("service-accounts:view", "anywhere"), "POST": need("service-accounts:create", "anywhere")},
+    "api-service-accounts": {
+        "GET": need("service-accounts:view", "anywhere"),
+        "POST": need("service-accounts:create", "anywhere"),
+    },
     "api-service-account": {"GET": _ACCOUNT["view"], "DELETE": _ACCOUNT["delete"]},
     "api-service-account-secret": {"POST": _ACCOUNT["edit"]},
-    "api-apps": {"GET": need("service-accounts:view", "anywhere"), "POST": need("service-accounts:create", "anywhere")},
+    "api-apps": {
+        "GET": need("service-accounts:view", "anywhere"),
+        "POST": need("service-accounts:create", "anywhere"),
+    },
     "api-app": {"GET": _ACCOUNT["view"], "DELETE": _ACCOUNT["delete"]},
     "api-app-secret": {"POST": _ACCOUNT["edit"]},
     "api-access-keys": {"GET": SIGNED_IN, "POST": SIGNED_IN},
@@ -129,7 +150,10 @@ ACCESS: dict[str, dict[str, Rule]] = {
     "service-account-create": {"POST": _ACCOUNT["create"]},
     "service-account-rotate": {"POST": _ACCOUNT["edit"]},
     "service-account-delete": {"POST": _ACCOUNT["delete"]},
-    **{name: {"GET": need("audit:view", "tenant")} for name in ("audit", "audit-export", "audit-entry", "api-audit-log")},
+    **{
+        name: {"GET": need("audit:view", "tenant")}
+        for name in ("audit", "audit-export", "audit-entry", "api-audit-log")
+    },
 }
 
 ORGANISATION: dict[str, dict[str, Rule]] = {
@@ -139,7 +163,10 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     "project-allocation": {"GET": _WORKLOAD["view"]},
     "api-project-metrics": {"GET": _WORKLOAD["view"]},
     "api-department-metrics": {"GET": _DEPARTMENT["view"]},
-    **{name: {"GET": need("overview:view", "anywhere")} for name in ("overview", "overview-allocation", "overview-csv")},
+    **{
+        name: {"GET": need("overview:view", "anywhere")}
+        for name in ("overview", "overview-allocation", "overview-csv")
+    },
     "project-new": {method: need("projects:create", "anywhere") for method in ("GET", "POST")},
     "project-edit": dict.fromkeys(("GET", "POST"), _PROJECT["edit"]),
     "project-delete": dict.fromkeys(("GET", "POST"), _PROJECT["delete"]),
@@ -165,11 +192,21 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     },
     "api-projects-count": {"GET": SIGNED_IN},
     "api-projects-telemetry": {"GET": SIGNED_IN},
-    "api-project": {"GET": _PROJECT["view"], "PUT": _PROJECT["edit"], "PATCH": _PROJECT["edit"], "DELETE": _PROJECT["delete"]},
+    "api-project": {
+        "GET": _PROJECT["view"],
+        "PUT": _PROJECT["edit"],
+        "PATCH": _PROJECT["edit"],
+        "DELETE": _PROJECT["delete"],
+    },
     "api-project-resources": {"PUT": _PROJECT["edit"], "PATCH": _PROJECT["edit"]},
     "api-node-pools": {"GET": SIGNED_IN, "POST": need("node-pools:create", "anywhere")},
     "api-node-pools-count": {"GET": SIGNED_IN},
-    "api-node-pool": {"GET": need("node-pools:view", "around"), "PUT": _POOL["edit"], "PATCH": _POOL["edit"], "DELETE": _POOL["delete"]},
+    "api-node-pool": {
+        "GET": need("node-pools:view", "around"),
+        "PUT": _POOL["edit"],
+        "PATCH": _POOL["edit"],
+        "DELETE": _POOL["delete"],
+    },
     "clusters": {"GET": SIGNED_IN},
     "single-trust": {"GET": SIGNED_IN},
     "cluster": {"GET": need("clusters:view", "around")},
@@ -184,7 +221,11 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     "api-projects": {"GET": SIGNED_IN, "POST": need("projects:create", "anywhere")},
     "api-clusters": {"GET": SIGNED_IN, "POST": need("clusters:create", "tenant")},
     "api-clusters-test": {"POST": need("clusters:create", "tenant")},
-    "api-cluster": {"GET": need("clusters:view", "around"), "PATCH": _CLUSTER["edit"], "DELETE": _CLUSTER["delete"]},
+    "api-cluster": {
+        "GET": need("clusters:view", "around"),
+        "PATCH": _CLUSTER["edit"],
+        "DELETE": _CLUSTER["delete"],
+    },
     "api-cluster-test": {"POST": _CLUSTER["edit"]},
     "api-nodes": {"GET": SIGNED_IN},
     "api-nodes-count": {"GET": SIGNED_IN},
@@ -198,7 +239,9 @@ def _changed_whole_or_in_part(entity: str) -> dict[str, Rule]:
 
 def _asset(entity: str, one: str, *subtypes: str) -> dict[str, dict[str, Rule]]:
     of = _of(entity)
-    anywhere: dict[str, Rule] = {method: need(f"{entity}:create", "anywhere") for method in ("GET", "POST")}
+    anywhere: dict[str, Rule] = {
+        method: need(f"{entity}:create", "anywhere") for method in ("GET", "POST")
+    }
     table = entity
     return {
         table: {"GET": SIGNED_IN},
@@ -215,7 +258,10 @@ def _asset_api(entity: str, *names: str) -> dict[str, dict[str, Rule]]:
     one = _changed_whole_or_in_part(entity)
     found: dict[str, dict[str, Rule]] = {}
     for name in names:
-        found[f"api-asset-{name}"] = {"GET": SIGNED_IN, "POST": need(f"{entity}:create", "anywhere")}
+        found[f"api-asset-{name}"] = {
+            "GET": SIGNED_IN,
+            "POST": need(f"{entity}:create", "anywhere"),
+        }
         found[f"api-asset-{name}-one"] = one
     return found
 
@@ -229,9 +275,19 @@ ASSETS: dict[str, dict[str, Rule]] = {
     **_asset("policies", "policy"),
     **_asset_api("environments", "environment"),
     **_asset_api("compute-resources", "compute"),
-    **_asset_api("data-sources", *(f"datasource-{kind}" for kind in ("git", "pvc", "nfs", "s3", "host-path", "config-map", "secrets"))),
     **_asset_api(
-        "credentials", *(f"credentials-{kind}" for kind in ("docker-registry", "access-key", "password", "ssh-key", "generic-secret"))
+        "data-sources",
+        *(
+            f"datasource-{kind}"
+            for kind in ("git", "pvc", "nfs", "s3", "host-path", "config-map", "secrets")
+        ),
+    ),
+    **_asset_api(
+        "credentials",
+        *(
+            f"credentials-{kind}"
+            for kind in ("docker-registry", "access-key", "password", "ssh-key", "generic-secret")
+        ),
     ),
     **_asset_api("policies", "policies"),
     "api-asset-credentials": {"GET": SIGNED_IN},
@@ -241,7 +297,10 @@ ASSETS: dict[str, dict[str, Rule]] = {
         name: rules
         for end in ("", "-distributed", "-trainings")
         for name, rules in (
-            (f"api-templates{end}", {"GET": SIGNED_IN, "POST": need("templates:create", "anywhere")}),
+            (
+                f"api-templates{end}",
+                {"GET": SIGNED_IN, "POST": need("templates:create", "anywhere")},
+            ),
             (f"api-template{end}", _changed_whole_or_in_part("templates")),
         )
     },
@@ -260,12 +319,22 @@ ASSETS: dict[str, dict[str, Rule]] = {
 }
 
 WORKLOADS: dict[str, dict[str, Rule]] = {
-    **{name: {"GET": SIGNED_IN} for name in ("home", "workloads", "workloads-changes", "workloads-live", "workloads-csv")},
+    **{
+        name: {"GET": SIGNED_IN}
+        for name in ("home", "workloads", "workloads-changes", "workloads-live", "workloads-csv")
+    },
     "workloads-bulk": {"POST": SIGNED_IN},
     **{
         name: {"GET": _WORKLOAD["view"]}
         for name in (
-            *("workload", "workload-head", "workload-events", "workload-pods", "workload-live", "workload-tab"),
+            *(
+                "workload",
+                "workload-head",
+                "workload-events",
+                "workload-pods",
+                "workload-live",
+                "workload-tab",
+            ),
             *("log-window", "log-search", "log-stream", "log-download"),
         )
     },
@@ -283,7 +352,13 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
     "api-pods": {"GET": SIGNED_IN},
     **{
         name: {"GET": _WORKLOAD["view"]}
-        for name in ("api-workload", "api-workload-pods", "api-workload-events", "api-workload-history", "api-pod-logs")
+        for name in (
+            "api-workload",
+            "api-workload-pods",
+            "api-workload-events",
+            "api-workload-history",
+            "api-pod-logs",
+        )
     },
     **{
         name: rules

@@ -18,7 +18,10 @@ GOOD: dict[str, Any] = {
 
 
 def checked(web_processes: int = 1, **given: Any) -> list[str]:
-    messages = found(Options(data_dir=Path("/nowhere"), **{"host": "127.0.0.1", "redis_url": "", **given}), web_processes)
+    messages = found(
+        Options(data_dir=Path("/nowhere"), **{"host": "127.0.0.1", "redis_url": "", **given}),
+        web_processes,
+    )
     assert all(message.hint for message in messages)
     return [str(message.id) for message in messages]
 

@@ -16,9 +16,17 @@ from projects.models import User
 
 TROUBLES = [
     (OperationalError("database or disk is full"), 507, "The disk of the database is full."),
-    (OperationalError('could not extend file "base/1": No space left on device'), 507, "The disk of the database is full."),
+    (
+        OperationalError('could not extend file "base/1": No space left on device'),
+        507,
+        "The disk of the database is full.",
+    ),
     (OperationalError("database is locked"), 503, "The database does not answer as it should."),
-    (InterfaceError("connection already closed"), 503, "The database does not answer as it should."),
+    (
+        InterfaceError("connection already closed"),
+        503,
+        "The database does not answer as it should.",
+    ),
 ]
 
 
@@ -31,16 +39,27 @@ def test_a_database_in_trouble_is_told_in_words(error: Exception, status: int, t
     assert (page.status_code, text in page.content.decode()) == (status, True)
     answer = for_programs(error, {})
     assert answer is not None
-    assert (answer.status_code, answer.data["code"], text in answer.data["message"]) == (status, status, True)
+    assert (answer.status_code, answer.data["code"], text in answer.data["message"]) == (
+        status,
+        status,
+        True,
+    )
 
 
 def test_what_nobody_expected_is_not_explained_away() -> None:
-    assert ForPeople(lambda asked: HttpResponse()).process_exception(RequestFactory().get("/"), ValueError("x")) is None
+    assert (
+        ForPeople(lambda asked: HttpResponse()).process_exception(
+            RequestFactory().get("/"), ValueError("x")
+        )
+        is None
+    )
 
 
 @pytest.mark.django_db(transaction=True)
 def test_an_error_page_of_a_thread_without_a_request_gives_its_connection_back() -> None:
-    """As Django renders the errors of the event loop's views; what such threads kept was lost to the pool."""
+    """As Django renders the errors of the event loop's views; what such threads kept was lost to
+    the pool.
+    """
     request = RequestFactory().get("/workloads/nothing")
     request.user = User.objects.create(username="somebody")
     SessionMiddleware(lambda asked: HttpResponse()).process_request(request)

@@ -71,7 +71,9 @@ def test_what_is_not_there_is_told_in_the_frame(client: Client, cast: Cast) -> N
     assert 'aria-label="Main"' in answer.content.decode()
 
 
-def test_a_failure_is_told_without_its_text(client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_told_without_its_text(
+    client: Client, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client.force_login(cast.bob)
     client.raise_request_exception = False
     monkeypatch.setattr("projects.views.project_table.TABLE", "nonsense")
@@ -87,15 +89,23 @@ def test_the_sprite_has_every_icon_that_is_named() -> None:
 
 
 def test_everything_that_is_vendored_has_its_licence() -> None:
-    for place in [*(ROOT / "static/vendor").iterdir(), *(ROOT / "tests/browser/vendor").iterdir(), ROOT / "static/icons"]:
+    for place in [
+        *(ROOT / "static/vendor").iterdir(),
+        *(ROOT / "tests/browser/vendor").iterdir(),
+        ROOT / "static/icons",
+    ]:
         assert (place / "LICENSE").is_file(), place
 
 
-def test_the_static_files_refer_to_nothing_that_is_not_there(tmp_path: Path, settings: object) -> None:
+def test_the_static_files_refer_to_nothing_that_is_not_there(
+    tmp_path: Path, settings: object
+) -> None:
     settings.STATIC_ROOT = tmp_path  # type: ignore[attr-defined]
     backend = f"{ManifestStaticFilesStorage.__module__}.ManifestStaticFilesStorage"
     settings.STORAGES = {"staticfiles": {"BACKEND": backend}}  # type: ignore[attr-defined]
-    call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=["rest_framework"])
+    call_command(
+        "collectstatic", interactive=False, verbosity=0, ignore_patterns=["rest_framework"]
+    )
     assert list(tmp_path.glob("vendor/patternfly-*/patternfly.min.*.css"))
 
 

@@ -40,14 +40,31 @@ def test_a_duration_has_the_two_units_that_matter(seconds: float | None, words: 
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [(None, "–"), ("", "–"), (0, "0"), (Decimal("0.100"), "0.1"), (1, "1"), (Decimal("2.5"), "2.5"), (100, "100"), ("many", "–")],
+    [
+        (None, "–"),
+        ("", "–"),
+        (0, "0"),
+        (Decimal("0.100"), "0.1"),
+        (1, "1"),
+        (Decimal("2.5"), "2.5"),
+        (100, "100"),
+        ("many", "–"),
+    ],
 )
 def test_gpus_have_no_idle_zeros(number: object, words: str) -> None:
     assert muster.gpus(number) == words  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("size", "words"), [(None, "–"), (0, "0 B"), (512, "512 B"), (1536, "1.5 KiB"), (64 << 30, "64 GiB"), (1 << 60, "1048576 TiB")]
+    ("size", "words"),
+    [
+        (None, "–"),
+        (0, "0 B"),
+        (512, "512 B"),
+        (1536, "1.5 KiB"),
+        (64 << 30, "64 GiB"),
+        (1 << 60, "1048576 TiB"),
+    ],
 )
 def test_a_size_is_in_the_unit_in_which_it_reads_best(size: int | None, words: str) -> None:
     assert muster.bytes_(size) == words
@@ -86,7 +103,10 @@ def test_a_badge_has_colour_icon_and_word(status: Status) -> None:
 
 def test_the_address_keeps_what_is_not_changed() -> None:
     request = RequestFactory().get("/workloads?status=Running&page=3&project=a")
-    assert muster.query(request, page=None, sort="name", project=["b", "c"]) == "?status=Running&project=b&project=c&sort=name"
+    assert (
+        muster.query(request, page=None, sort="name", project=["b", "c"])
+        == "?status=Running&project=b&project=c&sort=name"
+    )
     assert muster.query(RequestFactory().get("/workloads?page=3"), page="") == "?"
 
 
@@ -97,24 +117,43 @@ class Sample(forms.Form):
 
 
 @pytest.mark.parametrize(
-    ("name", "key"), [("project", 1), ("project", 7310944186052), ("department-edit", 12), ("environment", uuid.uuid4())]
+    ("name", "key"),
+    [
+        ("project", 1),
+        ("project", 7310944186052),
+        ("department-edit", 12),
+        ("environment", uuid.uuid4()),
+    ],
 )
-def test_an_address_with_a_key_is_the_one_that_is_looked_up(name: str, key: int | uuid.UUID) -> None:
+def test_an_address_with_a_key_is_the_one_that_is_looked_up(
+    name: str, key: int | uuid.UUID
+) -> None:
     assert rendered("{% address name key %}", name=name, key=key) == reverse(name, args=[key])
     with override_script_prefix("/console/"):
         assert rendered("{% address name key %}", name=name, key=key) == reverse(name, args=[key])
 
 
 def test_an_icon_is_the_same_whether_its_name_is_written_out_or_handed_over() -> None:
-    assert rendered('{% icon "cpu" %}') == rendered("{% icon name %}", name="cpu") == muster.icon("cpu")
-    assert rendered('{% icon "cpu" "big" %}') == rendered("{% icon name css %}", name="cpu", css="big")
+    assert (
+        rendered('{% icon "cpu" %}')
+        == rendered("{% icon name %}", name="cpu")
+        == muster.icon("cpu")
+    )
+    assert rendered('{% icon "cpu" "big" %}') == rendered(
+        "{% icon name css %}", name="cpu", css="big"
+    )
     assert "<b>" not in rendered("{% icon name %}", name="<b>")
 
 
 @pytest.mark.parametrize("words", ['<b>&"', "plain"])
 def test_choices_and_cells_are_escaped(words: str) -> None:
-    drawn = rendered("{% options choices chosen %}", choices=[(words, words), ("two", "Two")], chosen="two")
-    assert drawn == f'<option value="{escape(words)}">{escape(words)}</option><option value="two" selected>Two</option>'
+    drawn = rendered(
+        "{% options choices chosen %}", choices=[(words, words), ("two", "Two")], chosen="two"
+    )
+    assert drawn == (
+        f'<option value="{escape(words)}">{escape(words)}</option><option value="two" '
+        "selected>Two</option>"
+    )
     column = Column("name", "Name", lambda row: row, shown=lambda row: f"{row}!")
     listing = Listing(Table("Things", (column,)), [words], (column,), "name", "", (), "", "")
     assert f">{escape(words)}!</th>" in rendered("{% rows listing %}", listing=listing)
@@ -129,7 +168,10 @@ def test_a_field_ties_its_label_help_and_error_to_the_control() -> None:
     assert 'id="id_name_helptext">Short.' in shown
 
 
-@pytest.mark.parametrize(("name", "mark"), [("size", "pf-v6-c-form-control__toggle-icon"), ("loud", "pf-v6-c-check__input")])
+@pytest.mark.parametrize(
+    ("name", "mark"),
+    [("size", "pf-v6-c-form-control__toggle-icon"), ("loud", "pf-v6-c-check__input")],
+)
 def test_every_kind_of_control_gets_its_own_dress(name: str, mark: str) -> None:
     assert mark in rendered("{% field bound %}", bound=Sample()[name])
 

@@ -36,7 +36,14 @@ class Middleware(MiddlewareMixin):
 def plain(request: HttpRequest) -> HttpResponse:
     """Says how many of the middleware called it, one through the other."""
     note("view")
-    return HttpResponse(str(sum(isinstance(frame.f_locals.get("self"), Middleware) for frame, _ in traceback.walk_stack(None))))
+    return HttpResponse(
+        str(
+            sum(
+                isinstance(frame.f_locals.get("self"), Middleware)
+                for frame, _ in traceback.walk_stack(None)
+            )
+        )
+    )
 
 
 def waiting(request: HttpRequest) -> HttpResponse:
@@ -70,7 +77,13 @@ urlpatterns = [path(each.__name__, each) for each in (plain, waiting, loop, stre
 
 async def ask(handler: Handler, address: str) -> tuple[int, bytes]:
     """The status and the body."""
-    scope = {"type": "http", "method": "GET", "path": address, "query_string": b"", "headers": [(b"host", b"localhost")]}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": address,
+        "query_string": b"",
+        "headers": [(b"host", b"localhost")],
+    }
     asked = asyncio.Event()
     sent: list[Any] = []
 
@@ -93,7 +106,11 @@ def run(work: Callable[[Handler], Awaitable[Any]]) -> Any:
         return await work(Handler())
 
     seen.clear()
-    with override_settings(ROOT_URLCONF=__name__, MIDDLEWARE=[f"{__name__}.Middleware"] * 2, ALLOWED_HOSTS=["localhost"]):
+    with override_settings(
+        ROOT_URLCONF=__name__,
+        MIDDLEWARE=[f"{__name__}.Middleware"] * 2,
+        ALLOWED_HOSTS=["localhost"],
+    ):
         return asyncio.run(all_of_it())
 
 
@@ -105,7 +122,9 @@ def test_middleware_and_view_are_in_one_thread_and_handed_over_once() -> None:
 
 
 def test_requests_at_once_are_in_threads_of_their_own() -> None:
-    answers = run(lambda handler: asyncio.gather(ask(handler, "/waiting"), ask(handler, "/waiting")))
+    answers = run(
+        lambda handler: asyncio.gather(ask(handler, "/waiting"), ask(handler, "/waiting"))
+    )
     assert answers == [(200, b"waited")] * 2
     assert len(set(seen["view"])) == 2
 

@@ -16,7 +16,10 @@ from tests.cluster import ROOT
 from tests.console_server import BOUND_TO_US
 from tests.installation import clean_environment, eventually
 
-KEYS = {"secret_key": "only-to-test-with-and-long-enough", "encryption_keys": "dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk="}
+KEYS = {
+    "secret_key": "only-to-test-with-and-long-enough",
+    "encryption_keys": "dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk=",
+}
 
 
 def read(url: str) -> tuple[int, str]:
@@ -52,9 +55,13 @@ def test_a_database_with_outstanding_migrations_is_not_ready(client: Client) -> 
 
 def test_a_web_process_tells_how_its_database_is(tmp_path: Path) -> None:
     port = ports.free()
-    environment = clean_environment(data_dir=tmp_path, port=port, debug=1, redis_url="redis://127.0.0.1:1/0", **KEYS)
+    environment = clean_environment(
+        data_dir=tmp_path, port=port, debug=1, redis_url="redis://127.0.0.1:1/0", **KEYS
+    )
     command = [sys.executable, "-c", BOUND_TO_US, str(os.getpid()), "-m", "console", "web"]
-    with subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as web:
+    with subprocess.Popen(
+        command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as web:
         try:
             url = f"http://127.0.0.1:{port}"
             eventually(lambda: read(f"{url}/healthz")[0] == 200)

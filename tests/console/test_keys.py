@@ -16,7 +16,9 @@ OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
 
 
 def options(data: Path, **given: object) -> Options:
-    return Options(**({"data_dir": data, "secret_key": "", "encryption_keys": "", "production": False} | given))  # type: ignore[arg-type]
+    return Options(
+        **({"data_dir": data, "secret_key": "", "encryption_keys": "", "production": False} | given)
+    )  # type: ignore[arg-type]
 
 
 def test_they_are_made_once_and_only_their_owner_reads_them(tmp_path: Path) -> None:
@@ -41,7 +43,10 @@ def test_of_many_that_make_them_at_once_one_is_right(tmp_path: Path) -> None:
 def test_given_ones_come_first(tmp_path: Path) -> None:
     keys.make(options(tmp_path))
     assert keys.read(options(tmp_path, secret_key="given")).secret_key == "given"
-    assert keys.read(options(tmp_path, encryption_keys=f"{NEW}, {OLD}")).encryption_keys == [NEW, OLD]
+    assert keys.read(options(tmp_path, encryption_keys=f"{NEW}, {OLD}")).encryption_keys == [
+        NEW,
+        OLD,
+    ]
 
 
 def test_production_takes_given_ones_only(tmp_path: Path) -> None:
@@ -50,10 +55,17 @@ def test_production_takes_given_ones_only(tmp_path: Path) -> None:
         keys.read(options(tmp_path, production=True))
     with pytest.raises(NoKeys, match="must be given"):
         keys.read(options(tmp_path, production=True, secret_key="given"))
-    assert keys.read(options(tmp_path, production=True, secret_key="given", encryption_keys=NEW)).secret_key == "given"
+    assert (
+        keys.read(
+            options(tmp_path, production=True, secret_key="given", encryption_keys=NEW)
+        ).secret_key
+        == "given"
+    )
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "no json", '{"secret_key": "x", "encryption_keys": 3}'])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "no json", '{"secret_key": "x", "encryption_keys": 3}']
+)
 def test_a_file_that_makes_no_sense_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "keys.json").write_text(text)
     with pytest.raises(NoKeys, match=r"keys\.json cannot be read"):

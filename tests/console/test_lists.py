@@ -23,7 +23,9 @@ def departments(db: None) -> list[str]:
     return names
 
 
-def walked(order: lists.Order, way: str, cursor: str = "", size: int = 3) -> tuple[list[list[str]], str]:
+def walked(
+    order: lists.Order, way: str, cursor: str = "", size: int = 3
+) -> tuple[list[list[str]], str]:
     """The names on every page from a cursor on, and the last page's own cursors."""
     found = []
     while True:
@@ -35,7 +37,9 @@ def walked(order: lists.Order, way: str, cursor: str = "", size: int = 3) -> tup
 
 
 @pytest.mark.parametrize("order", [BY_NAME, BY_TIME], ids=lambda order: order.name)
-def test_pages_forwards_and_backwards_show_every_row_once_with_equal_values(departments: list[str], order: lists.Order) -> None:
+def test_pages_forwards_and_backwards_show_every_row_once_with_equal_values(
+    departments: list[str], order: lists.Order
+) -> None:
     forwards, back = walked(order, "next")
     assert [len(page) for page in forwards] == [3, 3, 1]
     assert sorted(name for page in forwards for name in page) == departments
@@ -59,20 +63,38 @@ def test_rows_that_come_and_go_between_two_pages_shift_nothing(departments: list
     assert [each.name for each in page.rows] == departments[3:6]
 
 
-@pytest.mark.parametrize("cursor", ["%", "bm9uc2Vuc2U", "W10", "eyJhIjogMX0", "x" * 5000, "WyJuYW1lIiwibmV4dCIsMSwyXQ", "Ww"])
-def test_a_cursor_that_means_nothing_gives_the_first_page(departments: list[str], cursor: str) -> None:
-    assert [each.name for each in lists.page(Department.objects.all(), BY_NAME, cursor, 3).rows] == departments[:3]
+@pytest.mark.parametrize(
+    "cursor",
+    ["%", "bm9uc2Vuc2U", "W10", "eyJhIjogMX0", "x" * 5000, "WyJuYW1lIiwibmV4dCIsMSwyXQ", "Ww"],
+)
+def test_a_cursor_that_means_nothing_gives_the_first_page(
+    departments: list[str], cursor: str
+) -> None:
+    assert [
+        each.name for each in lists.page(Department.objects.all(), BY_NAME, cursor, 3).rows
+    ] == departments[:3]
 
 
 def test_a_cursor_of_another_order_gives_the_first_page(departments: list[str]) -> None:
     cursor = lists.page(Department.objects.all(), BY_TIME, "", 3).next
-    assert [each.name for each in lists.page(Department.objects.all(), BY_NAME, cursor, 3).rows] == departments[:3]
+    assert [
+        each.name for each in lists.page(Department.objects.all(), BY_NAME, cursor, 3).rows
+    ] == departments[:3]
 
 
-def test_going_back_from_what_became_the_beginning_shows_the_first_page(departments: list[str]) -> None:
-    second = lists.page(Department.objects.all(), BY_NAME, lists.page(Department.objects.all(), BY_NAME, "", 3).next, 3)
+def test_going_back_from_what_became_the_beginning_shows_the_first_page(
+    departments: list[str],
+) -> None:
+    second = lists.page(
+        Department.objects.all(),
+        BY_NAME,
+        lists.page(Department.objects.all(), BY_NAME, "", 3).next,
+        3,
+    )
     Department.objects.filter(name__in=departments[:3]).delete()
-    assert [each.name for each in lists.page(Department.objects.all(), BY_NAME, second.previous, 3).rows] == departments[3:6]
+    assert [
+        each.name for each in lists.page(Department.objects.all(), BY_NAME, second.previous, 3).rows
+    ] == departments[3:6]
 
 
 @pytest.mark.parametrize(

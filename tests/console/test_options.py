@@ -1,4 +1,6 @@
-"""Every knob comes from the environment; nonsense is refused with the variable's name, by whichever process reads it first."""
+"""Every knob comes from the environment; nonsense is refused with the variable's name, by whichever
+process reads it first.
+"""
 
 import subprocess
 import sys
@@ -26,7 +28,10 @@ NONSENSE = {
     "MUSTER_LOG_DAYS": ["0", "-3"],
     "MUSTER_TOKEN_SECONDS": ["1"],
 }
-KEYS = {"secret_key": "only-to-test-with-and-long-enough", "encryption_keys": "dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk="}
+KEYS = {
+    "secret_key": "only-to-test-with-and-long-enough",
+    "encryption_keys": "dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk=",
+}
 CASES = [(name, value) for name, values in NONSENSE.items() for value in values]
 
 
@@ -37,7 +42,9 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), CASES)
-def test_nonsense_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_nonsense_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(BadOptions, match=f"^{name}: "):
         options.read()
@@ -52,7 +59,12 @@ def test_a_password_in_an_address_is_not_repeated(monkeypatch: pytest.MonkeyPatc
 
 def test_nothing_has_to_be_set() -> None:
     read = options.read()
-    assert (read.data_dir, read.host, read.port, read.production) == (Path("var").absolute(), "127.0.0.1", 8000, False)
+    assert (read.data_dir, read.host, read.port, read.production) == (
+        Path("var").absolute(),
+        "127.0.0.1",
+        8000,
+        False,
+    )
 
 
 def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,14 +86,31 @@ def test_the_settings_page_is_true() -> None:
     [
         ({"port": "eighty"}, "MUSTER_PORT: "),
         ({"production": 1}, "MUSTER_SECRET_KEY and MUSTER_ENCRYPTION_KEYS must be given"),
-        ({"production": 1, "debug": 1, **KEYS}, "MUSTER_DEBUG and MUSTER_PRODUCTION exclude each other"),
-        ({"secret_key": "x", "encryption_keys": "short"}, "Key 1 of MUSTER_ENCRYPTION_KEYS is no Fernet key"),
+        (
+            {"production": 1, "debug": 1, **KEYS},
+            "MUSTER_DEBUG and MUSTER_PRODUCTION exclude each other",
+        ),
+        (
+            {"secret_key": "x", "encryption_keys": "short"},
+            "Key 1 of MUSTER_ENCRYPTION_KEYS is no Fernet key",
+        ),
     ],
 )
-@pytest.mark.parametrize("command", [["-m", "console", "web"], ["-m", "console", "up"], ["manage.py", "check"]])
-def test_every_process_refuses_in_words(tmp_path: Path, command: list[str], wrong: dict[str, object], said: str) -> None:
+@pytest.mark.parametrize(
+    "command", [["-m", "console", "web"], ["-m", "console", "up"], ["manage.py", "check"]]
+)
+def test_every_process_refuses_in_words(
+    tmp_path: Path, command: list[str], wrong: dict[str, object], said: str
+) -> None:
     environment = clean_environment(data_dir=tmp_path, **wrong)
-    done = subprocess.run([sys.executable, *command], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, *command],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode != 0
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -91,8 +120,18 @@ def test_every_process_refuses_in_words(tmp_path: Path, command: list[str], wron
 def test_every_process_of_the_procfile_can_be_started_alone(name: str) -> None:
     assert f"{name}: python -m console {name}" in (ROOT / "Procfile").read_text().splitlines()
     environment = clean_environment(port="eighty")
-    done = subprocess.run([sys.executable, "-m", "console", name], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "console", name],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert (done.returncode, done.stderr.partition("\n")[0]) == (
         2,
-        "Muster could not start. MUSTER_PORT: Input should be a valid integer, unable to parse string as an integer",
+        (
+            "Muster could not start. MUSTER_PORT: Input should be a valid integer, unable to "
+            "parse string as an integer"
+        ),
     )

@@ -1,4 +1,5 @@
-"""Every role, in every scope, at every address, with every method: allowed or refused as the tables say, which know no views.
+"""Every role, in every scope, at every address, with every method: allowed or refused as the tables
+say, which know no views.
 
 The API's addresses have a file of their own, so that two workers share them.
 """
@@ -9,7 +10,13 @@ import pytest
 from django.test import Client
 
 from projects.permissions import ROLES, Entity, Permission, Verb
-from tests.console.permission_subjects import ASKED, REFUSED, Subject, built, wrongly_let_in_or_refused
+from tests.console.permission_subjects import (
+    ASKED,
+    REFUSED,
+    Subject,
+    built,
+    wrongly_let_in_or_refused,
+)
 from tests.console.permission_table import OWN, TABLE, Need
 from tests.console.test_every_address import EVERY, World
 
@@ -25,13 +32,19 @@ def test_the_table_names_every_address() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in ASKED if not name.startswith("api-")])
-def test_every_role_in_every_scope_is_let_in_as_the_table_says(built: tuple[World, list[Subject]], db: None, name: str) -> None:
+def test_every_role_in_every_scope_is_let_in_as_the_table_says(
+    built: tuple[World, list[Subject]], db: None, name: str
+) -> None:
     wrong = wrongly_let_in_or_refused(*built, name)
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", sorted(name for name, rules in TABLE.items() if OWN in rules.values()))
-def test_what_is_somebodys_own_is_theirs(built: tuple[World, list[Subject]], db: None, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", sorted(name for name, rules in TABLE.items() if OWN in rules.values())
+)
+def test_what_is_somebodys_own_is_theirs(
+    built: tuple[World, list[Subject]], db: None, name: str
+) -> None:
     world, _ = built
     for method in TABLE[name]:
         assert world.ask(world.cast.bob, method.lower(), name)[0] not in REFUSED
@@ -42,11 +55,14 @@ def test_every_permission_of_the_table_is_some_roles() -> None:
     for rules in TABLE.values():
         for rule in rules.values():
             assert not isinstance(rule, Need) or (
-                rule.permission in known and any(role.permits(rule.permission) for role in ROLES.values())
+                rule.permission in known
+                and any(role.permits(rule.permission) for role in ROLES.values())
             )
 
 
-def test_a_made_up_id_reads_like_one_that_is_not_yours(built: tuple[World, list[Subject]], db: None) -> None:
+def test_a_made_up_id_reads_like_one_that_is_not_yours(
+    built: tuple[World, list[Subject]], db: None
+) -> None:
     """No oracle: the words for what one may not see are those for what does not exist."""
     world, subjects = built
     [stranger] = [each for each in subjects if (each.role, each.scope) == ("viewer", "team-b")]
@@ -63,5 +79,8 @@ def test_a_made_up_id_reads_like_one_that_is_not_yours(built: tuple[World, list[
         answers = [client.get(address) for address in (url, other)]
         assert [answer.status_code for answer in answers] == [404, 404], name
         pairs = zip(answers, (url, other), strict=True)
-        bodies = [_TOKEN.sub("", answer.content.decode()).replace(address, "") for answer, address in pairs]
+        bodies = [
+            _TOKEN.sub("", answer.content.decode()).replace(address, "")
+            for answer, address in pairs
+        ]
         assert bodies[0] == bodies[1], name

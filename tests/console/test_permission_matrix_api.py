@@ -11,6 +11,8 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.mark.parametrize("name", [name for name in ASKED if name.startswith("api-")])
-def test_every_role_in_every_scope_is_let_in_as_the_table_says(built: tuple[World, list[Subject]], db: None, name: str) -> None:
+def test_every_role_in_every_scope_is_let_in_as_the_table_says(
+    built: tuple[World, list[Subject]], db: None, name: str
+) -> None:
     wrong = wrongly_let_in_or_refused(*built, name)
     assert not wrong, "\n".join(wrong)

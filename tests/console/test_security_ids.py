@@ -1,4 +1,6 @@
-"""No oracle: the answer for what is another team's is, to the letter, the answer for what does not exist, on every address and method."""
+"""No oracle: the answer for what is another team's is, to the letter, the answer for what does not
+exist, on every address and method.
+"""
 
 import re
 import uuid
@@ -10,18 +12,35 @@ from django.urls import reverse
 
 from environments.models import ComputeResource, Environment
 from tests.cast import a_spec
-from tests.console.test_every_address import ASYNC, EVERY, METHODS, STREAMS, THEIRS, World, _everything, a_submission, built, world
+from tests.console.test_every_address import (
+    ASYNC,
+    EVERY,
+    METHODS,
+    STREAMS,
+    THEIRS,
+    World,
+    _everything,
+    a_submission,
+    built,
+    world,
+)
 from workloads import journal
 
 __all__ = ["built", "world"]
 
 _FORGERY = re.compile(r'(name="csrf[^>]*|csrf-token"[^>]*|csrfmiddlewaretoken[^>]*)>|[0-9a-f]{32}')
 """What differs from answer to answer by chance."""
-_MADE_UP = {int: 987_654_321, uuid.UUID: uuid.UUID("00000000-dead-4bad-8bad-00000000dead"), str: "no-such-thing"}
+_MADE_UP = {
+    int: 987_654_321,
+    uuid.UUID: uuid.UUID("00000000-dead-4bad-8bad-00000000dead"),
+    str: "no-such-thing",
+}
 
 
 def made_up(value: Any) -> Any:
-    return next((other for kind, other in _MADE_UP.items() if isinstance(value, kind)), "no-such-thing")
+    return next(
+        (other for kind, other in _MADE_UP.items() if isinstance(value, kind)), "no-such-thing"
+    )
 
 
 def told(world: World, method: str, name: str, arguments: dict[str, Any]) -> tuple[int, str]:
@@ -34,7 +53,9 @@ def told(world: World, method: str, name: str, arguments: dict[str, Any]) -> tup
         more = {"data": _everything(world)}
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(World, "url", lambda self, name: url)
-        status, body = world.ask(world.cast.mallory, method, name, **({} if name in ASYNC else more))
+        status, body = world.ask(
+            world.cast.mallory, method, name, **({} if name in ASYNC else more)
+        )
     body = body.replace(url, "URL")
     # Small numbers are in every page.
     for value in (text for text in map(str, arguments.values()) if len(text) > 6):
@@ -53,10 +74,22 @@ def test_what_is_anothers_reads_like_what_is_not_there(world: World, name: str) 
             if changed in ("tab", "step", "kind", "subtype"):
                 continue
             other = real | {changed: made_up(real[changed])}
-            assert told(world, method, name, other) == expected, f"{method} {name} with another {changed}"
+            assert told(world, method, name, other) == expected, (
+                f"{method} {name} with another {changed}"
+            )
 
 
-@pytest.mark.parametrize("path", ["/workloads", "/projects", "/clusters", "/environments", "/compute-resources", "/api/v1/workloads"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/workloads",
+        "/projects",
+        "/clusters",
+        "/environments",
+        "/compute-resources",
+        "/api/v1/workloads",
+    ],
+)
 def test_lists_leak_no_count(world: World, path: str) -> None:
     """Nothing on a list changes for somebody when another team's rows come and go."""
 
@@ -69,12 +102,20 @@ def test_lists_leak_no_count(world: World, path: str) -> None:
         return _FORGERY.sub("", client.get(path).content.decode())
 
     before = shown()
-    journal.opened(a_spec(world.cast.team_a, "one-more"), project=world.cast.team_a, by=world.cast.bob)
+    journal.opened(
+        a_spec(world.cast.team_a, "one-more"), project=world.cast.team_a, by=world.cast.bob
+    )
     for model, more in ((Environment, {"image": "x"}), (ComputeResource, {})):
         model.objects.create(name="one-more", project=world.cast.team_a, **more)
     assert _without_positions(shown()) == _without_positions(before)
 
 
 def _without_positions(text: str) -> str:
-    """Without the journal's position, which is everybody's and tells that something happened somewhere, not what."""
-    return re.sub(r"after=[0-9]+|data-position=\"[0-9]+\"|[0-9]+ (s|min) ago|just now|datetime=\"[^\"]*\"", "", text)
+    """Without the journal's position, which is everybody's and tells that something happened
+    somewhere, not what.
+    """
+    return re.sub(
+        r"after=[0-9]+|data-position=\"[0-9]+\"|[0-9]+ (s|min) ago|just now|datetime=\"[^\"]*\"",
+        "",
+        text,
+    )

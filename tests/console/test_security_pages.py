@@ -13,13 +13,42 @@ from django.urls import NoReverseMatch
 from console.security import POLICY
 from tests.console import filling
 from tests.console.light import BROWSER, Browser
-from tests.console.test_every_address import ASYNC, EVERY, OPEN, STREAMS, World, _everything, built, world
+from tests.console.test_every_address import (
+    ASYNC,
+    EVERY,
+    OPEN,
+    STREAMS,
+    World,
+    _everything,
+    built,
+    world,
+)
 
 __all__ = ["built", "world"]
 
 PAGES = sorted(name for name in set(EVERY) - ASYNC - STREAMS if not name.startswith("api-"))
-ELSEWHERE = ("https://evil.example/", "//evil.example", "/\\evil.example", "/\t/evil.example", "\\\\evil.example", "javascript:alert(1)")
-WAYS_BACK = ("next", "back", "return", "return_to", "redirect", "redirect_to", "url", "to", "continue", "from", "success_url", "process")
+ELSEWHERE = (
+    "https://evil.example/",
+    "//evil.example",
+    "/\\evil.example",
+    "/\t/evil.example",
+    "\\\\evil.example",
+    "javascript:alert(1)",
+)
+WAYS_BACK = (
+    "next",
+    "back",
+    "return",
+    "return_to",
+    "redirect",
+    "redirect_to",
+    "url",
+    "to",
+    "continue",
+    "from",
+    "success_url",
+    "process",
+)
 
 
 class Markup(HTMLParser):
@@ -32,11 +61,17 @@ class Markup(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        self.wrong += [f"<{tag} {name}>" for name in given if name.startswith("on") or name == "style"]
+        self.wrong += [
+            f"<{tag} {name}>" for name in given if name.startswith("on") or name == "style"
+        ]
         runs = tag == "script" and not given.get("src") and given.get("type") != "application/json"
         if runs or tag in ("style", "mk", "iframe", "object", "embed", "base"):
             self.wrong.append(f"<{tag}>")
-        self.wrong += [f"<{tag} {name}={value}>" for name, value in attrs if (value or "").strip().lower().startswith("javascript:")]
+        self.wrong += [
+            f"<{tag} {name}={value}>"
+            for name, value in attrs
+            if (value or "").strip().lower().startswith("javascript:")
+        ]
 
 
 def seen(world: World, client: Browser) -> Iterator[tuple[str, HttpResponse]]:
@@ -95,13 +130,25 @@ def test_nothing_sends_a_browser_elsewhere(world: World, name: str) -> None:
     for wanted in ELSEWHERE:
         ways = dict.fromkeys(WAYS_BACK, wanted)
         of_htmx = {"HX-Request": "true", "HX-Current-URL": wanted} if wanted == ELSEWHERE[0] else {}
-        answers = [client.get(url, ways, headers={"Referer": wanted}), client.post(url, _everything(world) | ways, headers=of_htmx)]
+        answers = [
+            client.get(url, ways, headers={"Referer": wanted}),
+            client.post(url, _everything(world) | ways, headers=of_htmx),
+        ]
         for answer in answers:
-            for header in ("Location", "HX-Redirect", "HX-Location", "HX-Push-Url", "HX-Replace-Url"):
+            for header in (
+                "Location",
+                "HX-Redirect",
+                "HX-Location",
+                "HX-Push-Url",
+                "HX-Replace-Url",
+            ):
                 goes = answer.headers.get(header, "")
                 assert goes == "" or re.match(r"[/?](?![/\\\t])", goes), f"{header}: {goes}"
             if not answer.streaming and answer.get("Content-Type", "").startswith("text/html"):
-                assert not re.search(r"""(href|action|src|hx-[a-z-]+|data-[a-z-]+)=["'](https?:)?//evil""", answer.content.decode())
+                assert not re.search(
+                    r"""(href|action|src|hx-[a-z-]+|data-[a-z-]+)=["'](https?:)?//evil""",
+                    answer.content.decode(),
+                )
                 assert 'href="javascript:' not in answer.content.decode()
 
 

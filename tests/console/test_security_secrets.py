@@ -1,4 +1,6 @@
-"""Secrets are in clear nowhere: in no column of any table, no log line, no page, no answer of the API, and not in the audit log."""
+"""Secrets are in clear nowhere: in no column of any table, no log line, no page, no answer of the
+API, and not in the audit log.
+"""
 
 import base64
 import binascii
@@ -27,10 +29,19 @@ from tests.console.test_every_address import ASYNC, EVERY, STREAMS
 MARK = "k9MarkedSecretOfMuster"
 """Part of every secret that is typed; the others are made here, and known from what told them."""
 TYPED: dict[str, dict[str, str]] = {
-    "registry": {"server": "registry.example.com", "username": "robot", "password": f"{MARK}-registry"},
+    "registry": {
+        "server": "registry.example.com",
+        "username": "robot",
+        "password": f"{MARK}-registry",
+    },
     "access-key": {"access_key_id": "AKIA1", "secret_key": f"{MARK}-access-key"},
     "password": {"username": "robot", "password": f"{MARK}-password"},
-    "ssh-key": {"private_key": f"-----BEGIN OPENSSH PRIVATE KEY-----\n{MARK}\n-----END OPENSSH PRIVATE KEY-----", "known_hosts": ""},
+    "ssh-key": {
+        "private_key": (
+            f"-----BEGIN OPENSSH PRIVATE KEY-----\n{MARK}\n-----END OPENSSH PRIVATE KEY-----"
+        ),
+        "known_hosts": "",
+    },
     "generic": {"keys-0-key": "API", "keys-0-value": f"{MARK}-generic"},
 }
 
@@ -47,7 +58,11 @@ class Told:
 
     def found_in(self, text: str) -> list[str]:
         """Which of them are in it, as they are or as base64 would have them."""
-        return [secret for secret in self.made if secret in text or any(part in text for part in _encoded(secret))]
+        return [
+            secret
+            for secret in self.made
+            if secret in text or any(part in text for part in _encoded(secret))
+        ]
 
 
 def _encoded(secret: str) -> Iterator[str]:
@@ -66,11 +81,19 @@ def lived(cast: Cast, caplog: pytest.LogCaptureFixture) -> Told:
     for kind, values in TYPED.items():
         for name in (f"cred-{kind}", ""):
             # Without a name it is refused, and the form comes back.
-            told.of(kind, alice.post(f"/credentials/new/{kind}", {"name": name, "scope": "tenant", **values}))
+            told.of(
+                kind,
+                alice.post(f"/credentials/new/{kind}", {"name": name, "scope": "tenant", **values}),
+            )
     assert set(Credential.objects.values_list("kind", flat=True)) == set(TYPED)
     kubeconfig = NOWHERE.replace("token: none", f"token: {MARK}-cluster")
     alice.post("/clusters/new", {"name": "marked", "way": "kubeconfig", "kubeconfig": kubeconfig})
-    told.of("API", Caller(cast.alice).raw("POST", "/clusters", {"name": "broken", "kubeconfig": f"{kubeconfig}\n  : [ {MARK}"}))
+    told.of(
+        "API",
+        Caller(cast.alice).raw(
+            "POST", "/clusters", {"name": "broken", "kubeconfig": f"{kubeconfig}\n  : [ {MARK}"}
+        ),
+    )
     _people(cast, told)
     client = Client()
     told.of("sign-in", client.post("/sign-in", {"username": "bob", "password": f"{MARK}-wrong"}))
@@ -91,7 +114,9 @@ def _people(cast: Cast, told: Told) -> None:
     told.made += [secret, personal.rotate(key)]
     factor = second_factor.made()
     told.made += [factor]
-    code = totp.format_hotp_value(totp.hotp_value(factor, next(iter(totp.yield_hotp_counters_from_time()))))
+    code = totp.format_hotp_value(
+        totp.hotp_value(factor, next(iter(totp.yield_hotp_counters_from_time())))
+    )
     told.made += list(second_factor.set_up(cast.vera, factor, code))
 
 
@@ -100,7 +125,12 @@ def test_no_column_of_any_table_has_one(lived: Told) -> None:
         for table in connection.introspection.table_names(cursor):
             cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
             for row in cursor.fetchall():
-                text = " ".join(bytes(each).decode(errors="replace") if isinstance(each, bytes | memoryview) else str(each) for each in row)
+                text = " ".join(
+                    bytes(each).decode(errors="replace")
+                    if isinstance(each, bytes | memoryview)
+                    else str(each)
+                    for each in row
+                )
                 assert not lived.found_in(text), f"{table}: {text[:300]}"
 
 
@@ -125,7 +155,12 @@ def test_no_page_and_no_answer_of_the_api_has_one(lived: Told, cast: Cast) -> No
     client.force_login(cast.alice)
     paths = [route for name, route in _plain_routes()]
     for key in Credential.objects.values_list("pk", flat=True):
-        paths += [f"credentials/{key}", f"credentials/{key}/edit", f"credentials/{key}/copy", f"credentials/{key}/delete"]
+        paths += [
+            f"credentials/{key}",
+            f"credentials/{key}/edit",
+            f"credentials/{key}/copy",
+            f"credentials/{key}/delete",
+        ]
     paths += [f"clusters/{key}{end}" for key in _clusters() for end in ("", "/edit", "/remove")]
     paths += [f"audit/{key}" for key in AuditEntry.objects.values_list("pk", flat=True)]
     shown = 0
@@ -141,7 +176,9 @@ def test_no_page_and_no_answer_of_the_api_has_one(lived: Told, cast: Cast) -> No
 def test_what_is_recorded_says_that_they_changed_and_not_to_what(lived: Told) -> None:
     entries = list(AuditEntry.objects.values())
     assert not lived.found_in(json.dumps(entries, default=str))
-    assert {"credential", "cluster", "user", "service-account", "access-key"} <= {entry["entity"] for entry in entries}
+    assert {"credential", "cluster", "user", "service-account", "access-key"} <= {
+        entry["entity"] for entry in entries
+    }
 
 
 def test_what_is_encrypted_can_be_read_with_the_key_only(lived: Told) -> None:
@@ -155,7 +192,11 @@ def test_what_is_encrypted_can_be_read_with_the_key_only(lived: Told) -> None:
 
 def _plain_routes() -> Iterator[tuple[str, str]]:
     for name, address in EVERY.items():
-        if not address.arguments and name not in ASYNC | STREAMS | {"api-not-there"} and "(" not in address.route:
+        if (
+            not address.arguments
+            and name not in ASYNC | STREAMS | {"api-not-there"}
+            and "(" not in address.route
+        ):
             yield name, address.route
 
 

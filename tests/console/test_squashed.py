@@ -1,4 +1,6 @@
-"""A new installation has the tables of one that came here release by release: squashed migrations against what they replace."""
+"""A new installation has the tables of one that came here release by release: squashed migrations
+against what they replace.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -16,7 +18,9 @@ from django.db.migrations.loader import MigrationLoader
 class StepByStep(MigrationLoader):
     def load_disk(self):
         super().load_disk()
-        self.disk_migrations = {key: each for key, each in self.disk_migrations.items() if not each.replaces}
+        self.disk_migrations = {
+            key: each for key, each in self.disk_migrations.items() if not each.replaces
+        }
 
 executor = MigrationExecutor(connection)
 executor.loader = StepByStep(connection)
@@ -39,12 +43,20 @@ def test_squashed_migrations_make_what_they_replace(tmp_path: Path) -> None:
 def _tables(data: Path) -> list[str]:
     """What every table has: columns, rules, indexes and triggers, whatever their order."""
     with closing(sqlite3.connect(data / migrated.NAME)) as opened:
-        found = opened.execute("SELECT type, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
-    return sorted(f"{kind} {table}: {part}" for kind, table, sql in found for part in (_parts(sql) if kind == "table" else [sql]))
+        found = opened.execute(
+            "SELECT type, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+        ).fetchall()
+    return sorted(
+        f"{kind} {table}: {part}"
+        for kind, table, sql in found
+        for part in (_parts(sql) if kind == "table" else [sql])
+    )
 
 
 def _parts(sql: str) -> list[str]:
-    """The columns and rules of a CREATE TABLE: what stands between the commas outside of further brackets."""
+    """The columns and rules of a CREATE TABLE: what stands between the commas outside of further
+    brackets.
+    """
     parts, depth = [""], 0
     for letter in sql[sql.index("(") + 1 : sql.rindex(")")]:
         depth += {"(": 1, ")": -1}.get(letter, 0)

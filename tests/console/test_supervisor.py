@@ -25,7 +25,9 @@ def keeper(tmp_path: Path, told: list[str]) -> Supervisor:
 
 
 def shell(name: str, script: str, directory: Path, **more: object) -> Service:
-    return Service(name=name, command=["/bin/sh", "-c", script], environment=PATH, directory=directory, **more)  # type: ignore[arg-type]
+    return Service(
+        name=name, command=["/bin/sh", "-c", script], environment=PATH, directory=directory, **more
+    )  # type: ignore[arg-type]
 
 
 async def until(what: Callable[[], object], within: float = 30.0) -> None:
@@ -41,7 +43,9 @@ def exists(file: Path) -> Callable[[], Awaitable[bool]]:
     return ready
 
 
-def test_what_ends_is_started_again_and_told_with_its_last_words(keeper: Supervisor, told: list[str], tmp_path: Path) -> None:
+def test_what_ends_is_started_again_and_told_with_its_last_words(
+    keeper: Supervisor, told: list[str], tmp_path: Path
+) -> None:
     async def story() -> None:
         keeper.start(shell("one", "echo start >> starts; echo no more bread; exit 7", tmp_path))
         await keeper.ready("one", 10)
@@ -55,13 +59,22 @@ def test_what_ends_is_started_again_and_told_with_its_last_words(keeper: Supervi
 
 def test_one_that_never_serves_is_reported_with_its_log(keeper: Supervisor, tmp_path: Path) -> None:
     async def story() -> None:
-        keeper.start(shell("one", "echo 'out of \x1b[31mbread'; exit 3", tmp_path, ready=exists(tmp_path / "never")))
+        keeper.start(
+            shell(
+                "one",
+                "echo 'out of \x1b[31mbread'; exit 3",
+                tmp_path,
+                ready=exists(tmp_path / "never"),
+            )
+        )
         try:
             await keeper.ready("one", 30)
         finally:
             await keeper.stop("one")
 
-    with pytest.raises(DidNotStart, match=r"one ended with status 3\. It said:\s+out of \[31mbread"):
+    with pytest.raises(
+        DidNotStart, match=r"one ended with status 3\. It said:\s+out of \[31mbread"
+    ):
         asyncio.run(story())
 
 
@@ -79,7 +92,13 @@ def test_one_that_takes_too_long_is_reported(keeper: Supervisor, tmp_path: Path)
 
 def test_a_program_that_is_not_there_is_named(keeper: Supervisor, tmp_path: Path) -> None:
     async def story() -> None:
-        missing = Service(name="one", command=["/no/such/program"], environment=PATH, directory=tmp_path, ready=exists(tmp_path / "never"))
+        missing = Service(
+            name="one",
+            command=["/no/such/program"],
+            environment=PATH,
+            directory=tmp_path,
+            ready=exists(tmp_path / "never"),
+        )
         keeper.start(missing)
         try:
             await keeper.ready("one", 30)
@@ -92,7 +111,14 @@ def test_a_program_that_is_not_there_is_named(keeper: Supervisor, tmp_path: Path
 
 def test_what_does_not_stop_is_killed(keeper: Supervisor, told: list[str], tmp_path: Path) -> None:
     async def story() -> None:
-        keeper.start(shell("deaf", "trap '' TERM; touch up; while :; do sleep 0.05; done", tmp_path, stop_seconds=0.3))
+        keeper.start(
+            shell(
+                "deaf",
+                "trap '' TERM; touch up; while :; do sleep 0.05; done",
+                tmp_path,
+                stop_seconds=0.3,
+            )
+        )
         await until((tmp_path / "up").exists)
         await keeper.stop("deaf")
 
@@ -100,7 +126,9 @@ def test_what_does_not_stop_is_killed(keeper: Supervisor, told: list[str], tmp_p
     assert told == ["deaf did not stop within 0.3 s and is killed."]
 
 
-def test_a_stop_while_it_pauses_ends_it(keeper: Supervisor, told: list[str], tmp_path: Path) -> None:
+def test_a_stop_while_it_pauses_ends_it(
+    keeper: Supervisor, told: list[str], tmp_path: Path
+) -> None:
     async def story() -> None:
         keeper.start(shell("one", "exit 1", tmp_path))
         await keeper.ready("one", 10)
@@ -111,7 +139,9 @@ def test_a_stop_while_it_pauses_ends_it(keeper: Supervisor, told: list[str], tmp
 
 
 def test_a_run_gives_what_it_said(keeper: Supervisor, tmp_path: Path) -> None:
-    assert asyncio.run(keeper.run(shell("once", "echo hello; echo aside >&2", tmp_path))) == "hello\n"
+    assert (
+        asyncio.run(keeper.run(shell("once", "echo hello; echo aside >&2", tmp_path))) == "hello\n"
+    )
     assert (tmp_path / "log" / "once.log").read_text() == "aside\n"
     with pytest.raises(DidNotStart, match="once ended with status 4"):
         asyncio.run(keeper.run(shell("once", "exit 4", tmp_path)))
@@ -119,7 +149,9 @@ def test_a_run_gives_what_it_said(keeper: Supervisor, tmp_path: Path) -> None:
 
 def test_a_run_ends_when_nobody_waits_for_it(keeper: Supervisor, tmp_path: Path) -> None:
     async def story() -> None:
-        running = asyncio.create_task(keeper.run(shell("once", "echo $$ > pid; exec sleep 60", tmp_path)))
+        running = asyncio.create_task(
+            keeper.run(shell("once", "echo $$ > pid; exec sleep 60", tmp_path))
+        )
         await until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
         running.cancel()
         await asyncio.wait([running])
@@ -128,13 +160,21 @@ def test_a_run_ends_when_nobody_waits_for_it(keeper: Supervisor, tmp_path: Path)
     assert pids.began(int((tmp_path / "pid").read_text())) is None
 
 
-def test_a_log_is_bounded_while_its_process_writes(keeper: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_is_bounded_while_its_process_writes(
+    keeper: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(supervisor, "LOG_BYTES", 10_000)
     current, old = tmp_path / "log" / "loud.log", tmp_path / "log" / "loud.log.1"
 
     async def story() -> None:
         rotating = asyncio.create_task(keeper.rotate(every=0.02))
-        keeper.start(shell("loud", "while :; do echo 0123456789012345678901234567890123456789; sleep 0.0005; done", tmp_path))
+        keeper.start(
+            shell(
+                "loud",
+                "while :; do echo 0123456789012345678901234567890123456789; sleep 0.0005; done",
+                tmp_path,
+            )
+        )
         await until(old.exists)
         before = old.read_bytes()
         await until(lambda: old.read_bytes() != before)
@@ -142,7 +182,9 @@ def test_a_log_is_bounded_while_its_process_writes(keeper: Supervisor, tmp_path:
         await keeper.stop("loud")
 
     asyncio.run(story())
-    assert current.read_bytes().lstrip(b"0123456789\n") == b"", "the file has a hole where it was cut"
+    assert current.read_bytes().lstrip(b"0123456789\n") == b"", (
+        "the file has a hole where it was cut"
+    )
 
 
 def test_children_end_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
@@ -152,14 +194,17 @@ def test_children_end_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
         "here = pathlib.Path(os.environ['HERE'])\n"
         "async def main():\n"
         "    keeper = Supervisor(here / 'log', pids.Register(here / 'processes.json'), print)\n"
-        "    keeper.start(Service(name='one', command=['/bin/sleep', '60'], environment={}, directory=here))\n"
+        "    keeper.start(Service(name='one', command=['/bin/sleep', '60'], environment={}, "
+        "directory=here))\n"
         "    while not (here / 'processes.json').exists(): await asyncio.sleep(0.01)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "asyncio.run(main())\n"
     )
 
     async def run() -> None:
-        process = await asyncio.create_subprocess_exec(sys.executable, "-c", story, env=os.environ | {"HERE": str(tmp_path)})
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", story, env=os.environ | {"HERE": str(tmp_path)}
+        )
         assert await process.wait() == -9
         await until(lambda: not pids.Register(tmp_path / "processes.json").left_behind())
 
@@ -169,7 +214,9 @@ def test_children_end_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
 def test_what_was_left_behind_is_found_and_ended(tmp_path: Path) -> None:
     async def story() -> None:
         deaf = "trap '' TERM; echo deaf; while :; do sleep 0.05; done"
-        left = await asyncio.create_subprocess_exec("/bin/sh", "-c", deaf, stdout=asyncio.subprocess.PIPE)
+        left = await asyncio.create_subprocess_exec(
+            "/bin/sh", "-c", deaf, stdout=asyncio.subprocess.PIPE
+        )
         assert left.stdout is not None
         await left.stdout.readline()
         pids.Register(tmp_path / "processes.json").add("deaf", left.pid)
@@ -181,12 +228,26 @@ def test_what_was_left_behind_is_found_and_ended(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-@pytest.mark.parametrize("text", ["", "[]", "null", '{"web": 3}', '{"web": [1, 5]}', '{"web": [999999999, 5]}', '{"web": ["x", "y"]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "null",
+        '{"web": 3}',
+        '{"web": [1, 5]}',
+        '{"web": [999999999, 5]}',
+        '{"web": ["x", "y"]}',
+    ],
+)
 def test_a_register_that_makes_no_sense_names_nobody(tmp_path: Path, text: str) -> None:
     (tmp_path / "processes.json").write_text(text)
     assert pids.Register(tmp_path / "processes.json").left_behind() == {}
 
 
-@pytest.mark.parametrize(("code", "words"), [(0, "ended with status 0"), (-9, "was ended by SIGKILL"), (-64, "was ended by SIGRTMAX")])
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(0, "ended with status 0"), (-9, "was ended by SIGKILL"), (-64, "was ended by SIGRTMAX")],
+)
 def test_an_end_in_words(code: int, words: str) -> None:
     assert pids.in_words(code) == words

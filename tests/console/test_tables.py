@@ -1,4 +1,6 @@
-"""The recipe of tables: what stands in the address is what is shown, and what it cannot do it leaves out."""
+"""The recipe of tables: what stands in the address is what is shown, and what it cannot do it
+leaves out.
+"""
 
 from typing import Any
 
@@ -17,11 +19,22 @@ TABLE = Table(
     (
         Column("name", "Environment", lambda row: row.name, order=("name",)),
         Column("image", "Image", lambda row: row.image),
-        Column("created", "Created", lambda row: row.created_at.isoformat(), order=("created_at",), is_extra=True),
+        Column(
+            "created",
+            "Created",
+            lambda row: row.created_at.isoformat(),
+            order=("created_at",),
+            is_extra=True,
+        ),
     ),
     search=("name__icontains", "image__icontains"),
     filters=(
-        Filter("architecture", "Architecture", lambda _: [("Standard", "Standard")], lambda rows, value: rows.filter(architecture=value)),
+        Filter(
+            "architecture",
+            "Architecture",
+            lambda _: [("Standard", "Standard")],
+            lambda rows, value: rows.filter(architecture=value),
+        ),
     ),
 )
 
@@ -30,7 +43,9 @@ TABLE = Table(
 def rows(cast: Cast) -> Any:
     for number in range(120):
         kind = "Standard" if number % 2 else "Distributed"
-        Environment.objects.create(name=f"env-{number:03}", image=f"=image-{number}", architecture=kind)
+        Environment.objects.create(
+            name=f"env-{number:03}", image=f"=image-{number}", architecture=kind
+        )
     return Environment.objects.all()
 
 
@@ -42,8 +57,13 @@ def asked(cast: Cast, query: str) -> HttpRequest:
 
 def listing(cast: Cast, rows: Any, query: str, monkeypatch: pytest.MonkeyPatch) -> Listing:
     found: list[Listing] = []
-    monkeypatch.setattr("console.tables.page", lambda request, template, part, context: found.append(context["listing"]))
-    answer(asked(cast, query), rows, TABLE, "parts/list.html", {"heading": "x"}, file="environments")
+    monkeypatch.setattr(
+        "console.tables.page",
+        lambda request, template, part, context: found.append(context["listing"]),
+    )
+    answer(
+        asked(cast, query), rows, TABLE, "parts/list.html", {"heading": "x"}, file="environments"
+    )
     return found[0]
 
 
@@ -68,23 +88,34 @@ def test_the_address_says_what_is_shown(
     assert (shown.rows[0].name, len(shown.rows)) == (first, how_many)
 
 
-def test_pages_follow_one_another_without_a_gap(cast: Cast, rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_follow_one_another_without_a_gap(
+    cast: Cast, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names, cursor = [], ""
     while True:
-        shown = listing(cast, rows, QueryDict(mutable=True).urlencode() + f"cursor={cursor}", monkeypatch)
+        shown = listing(
+            cast, rows, QueryDict(mutable=True).urlencode() + f"cursor={cursor}", monkeypatch
+        )
         names += [row.name for row in shown.rows]
         if not (cursor := shown.next):
             break
     assert names == [f"env-{number:03}" for number in range(120)]
 
 
-def test_chosen_columns_are_shown_and_the_first_always(cast: Cast, rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chosen_columns_are_shown_and_the_first_always(
+    cast: Cast, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert listing(cast, rows, "", monkeypatch).chosen == {"name", "image"}
-    assert listing(cast, rows, "column=created&column=nonsense", monkeypatch).chosen == {"name", "created"}
+    assert listing(cast, rows, "column=created&column=nonsense", monkeypatch).chosen == {
+        "name",
+        "created",
+    }
 
 
 def test_csv_has_every_column_and_no_formula(cast: Cast, rows: Any) -> None:
-    given = answer(asked(cast, "format=csv&q=env-00"), rows, TABLE, "parts/list.html", {}, file="environments").content.decode()
+    given = answer(
+        asked(cast, "format=csv&q=env-00"), rows, TABLE, "parts/list.html", {}, file="environments"
+    ).content.decode()
     lines = given.splitlines()
     assert (lines[0], len(lines)) == ("Environment,Image,Created", 11)
     assert lines[1].startswith("env-000,'=image-0,")
@@ -95,9 +126,16 @@ def test_a_page_takes_the_same_queries_however_many_rows_there_are(cast: Cast, r
         with CaptureQueriesContext(
             connection,
         ) as seen:
-            assert b"env-000" in answer(asked(cast, ""), rows, TABLE, "parts/list.html", {"heading": "x"}, file="x").content
+            assert (
+                b"env-000"
+                in answer(
+                    asked(cast, ""), rows, TABLE, "parts/list.html", {"heading": "x"}, file="x"
+                ).content
+            )
         return len(seen)
 
     before = queries()
-    Environment.objects.bulk_create(Environment(name=f"more-{number}", image="x") for number in range(1000))
+    Environment.objects.bulk_create(
+        Environment(name=f"more-{number}", image="x") for number in range(1000)
+    )
     assert queries() == before

@@ -1,4 +1,6 @@
-"""`make up`: what it starts, says and keeps; that it refuses in words, repairs what dies, and leaves nothing behind."""
+"""`make up`: what it starts, says and keeps; that it refuses in words, repairs what dies, and
+leaves nothing behind.
+"""
 
 import os
 import signal
@@ -67,7 +69,14 @@ def test_a_new_installation_has_teams_with_quota_in_the_cluster(up: Installation
 
 def test_secrets_are_for_their_owner_and_not_for_pods(up: Installation) -> None:
     assert mode(up.data) == 0o700
-    private = ("keys.json", "up.json", "redis/redis.conf", "muster.sqlite3", "log/web.log", "localkube/kubeconfig")
+    private = (
+        "keys.json",
+        "up.json",
+        "redis/redis.conf",
+        "muster.sqlite3",
+        "log/web.log",
+        "localkube/kubeconfig",
+    )
     assert {name: mode(up.data / name) for name in private} == dict.fromkeys(private, 0o600)
     environment = Path(f"/proc/{up.pids()['localkube']}/environ").read_bytes()
     assert b"MUSTER_" not in environment
@@ -88,11 +97,15 @@ def test_what_is_killed_comes_back_and_is_told(up: Installation, name: str) -> N
     eventually(lambda: get(f"{up.url}/readyz") == (200, "ready\n"))
 
 
-def test_the_next_follower_has_the_name_of_a_killed_one_and_need_not_wait_for_its_lease(up: Installation) -> None:
+def test_the_next_follower_has_the_name_of_a_killed_one_and_need_not_wait_for_its_lease(
+    up: Installation,
+) -> None:
     followers = "from clusters.models import Cluster\nprint(Cluster.objects.get().followed_by)"
     name = eventually(lambda: up.manage("shell", "--no-imports", "-c", followers).strip())
     before = up.kill_one("follow")
-    now = eventually(lambda: pid if (pid := up.pids().get("follow")) not in (None, before) else None)
+    now = eventually(
+        lambda: pid if (pid := up.pids().get("follow")) not in (None, before) else None
+    )
     assert f"\0--holder\0{name}\0".encode() in Path(f"/proc/{now}/cmdline").read_bytes()
 
 
@@ -124,7 +137,10 @@ def test_it_goes_on_where_it_ended_and_stops_as_told(tmp_path: Path) -> None:
         assert PASSWORD.search(installation.said) is None
         assert installation.stop(how) == 0
         assert installation.running() == []
-    users = "from projects.models import User\nu = User.objects.get()\nprint(u, u.check_password('given by the environment'))"
+    users = (
+        "from projects.models import User\nu = User.objects.get()\nprint(u, "
+        "u.check_password('given by the environment'))"
+    )
     assert installation.manage("shell", "--no-imports", "-c", users) == "admin True\n"
 
 

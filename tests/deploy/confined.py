@@ -1,4 +1,6 @@
-"""Processes that may write below some directories only, by Landlock: what a read-only root does to them, without a container."""
+"""Processes that may write below some directories only, by Landlock: what a read-only root does to
+them, without a container.
+"""
 
 import ctypes
 import os
@@ -22,7 +24,9 @@ def supported() -> bool:
 
 
 def confine(directories: Sequence[str]) -> None:
-    """From now on this process, and whatever it starts, writes below these directories and to devices only."""
+    """From now on this process, and whatever it starts, writes below these directories and to
+    devices only.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     handled = ctypes.c_uint64(WRITES)
     ruleset = libc.syscall(_CREATE, ctypes.byref(handled), ctypes.sizeof(handled), 0)
@@ -30,21 +34,36 @@ def confine(directories: Sequence[str]) -> None:
         # The structure is packed: eight bytes of rights, four of the descriptor.
         handle = os.open(directory, os.O_PATH)
         rule = WRITES.to_bytes(8, sys.byteorder) + handle.to_bytes(4, sys.byteorder)
-        assert libc.syscall(_ADD, ruleset, _PATH_BENEATH, rule, 0) == 0, os.strerror(ctypes.get_errno())
+        assert libc.syscall(_ADD, ruleset, _PATH_BENEATH, rule, 0) == 0, os.strerror(
+            ctypes.get_errno()
+        )
         os.close(handle)
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     assert libc.syscall(_RESTRICT, ruleset, 0) == 0, os.strerror(ctypes.get_errno())
 
 
 def command(directories: Sequence[Path], *arguments: str) -> list[str]:
-    """How this interpreter is started with these arguments, confined, and ended with whoever starts it."""
+    """How this interpreter is started with these arguments, confined, and ended with whoever starts
+    it.
+    """
     return [sys.executable, str(Path(__file__)), os.pathsep.join(map(str, directories)), *arguments]
 
 
-def start(directories: Sequence[Path], *arguments: str, cwd: Path, environment: Mapping[str, str], out: Path) -> subprocess.Popen[bytes]:
+def start(
+    directories: Sequence[Path],
+    *arguments: str,
+    cwd: Path,
+    environment: Mapping[str, str],
+    out: Path,
+) -> subprocess.Popen[bytes]:
     with out.open("ab") as log:
         return subprocess.Popen(
-            command(directories, *arguments), cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            command(directories, *arguments),
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
         )
 
 

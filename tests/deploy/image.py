@@ -1,4 +1,6 @@
-"""What deploy/Dockerfile does, read from it and done in a directory: there is no container engine here, but the same files and commands."""
+"""What deploy/Dockerfile does, read from it and done in a directory: there is no container engine
+here, but the same files and commands.
+"""
 
 import re
 import shlex
@@ -28,8 +30,12 @@ class Instruction:
 
 
 def instructions() -> list[Instruction]:
-    """The Dockerfile's lines, without comments, continued ones joined. Stage 0 is what comes before the first FROM."""
-    lines = [line for line in DOCKERFILE.read_text().splitlines() if not line.lstrip().startswith("#")]
+    """The Dockerfile's lines, without comments, continued ones joined. Stage 0 is what comes before
+    the first FROM.
+    """
+    lines = [
+        line for line in DOCKERFILE.read_text().splitlines() if not line.lstrip().startswith("#")
+    ]
     found: list[Instruction] = []
     stage = 0
     for line in re.sub(r"\\\n\s*", " ", "\n".join(lines)).splitlines():
@@ -51,12 +57,16 @@ def environment() -> dict[str, str]:
     """What ENV sets in the last stage."""
     stages = instructions()
     last = max(each.stage for each in stages)
-    pairs = (word for each in stages if each.stage == last and each.name == "ENV" for word in each.words)
+    pairs = (
+        word for each in stages if each.stage == last and each.name == "ENV" for word in each.words
+    )
     return dict(pair.split("=", 1) for pair in pairs)
 
 
 class Image:
-    """The image's files below `root`: /app, /data and /tmp of it. The interpreter and its packages are this test's."""
+    """The image's files below `root`: /app, /data and /tmp of it. The interpreter and its packages
+    are this test's.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -64,7 +74,9 @@ class Image:
             (root / name).mkdir(parents=True)
 
     def build(self) -> "Image":
-        """Copy and run what the Dockerfile copies and runs for the application; its packages are installed already."""
+        """Copy and run what the Dockerfile copies and runs for the application; its packages are
+        installed already.
+        """
         for each in instructions():
             if each.stage == 1 and each.name == "COPY":
                 *sources, target = each.words
@@ -72,7 +84,11 @@ class Image:
                     self._copy(source, target)
             elif each.name == "RUN" and "collectstatic" in each.rest:
                 done = subprocess.run(
-                    ["sh", "-euc", self.here(each.rest)], cwd=self.root / "app", env=clean_environment(), capture_output=True, text=True
+                    ["sh", "-euc", self.here(each.rest)],
+                    cwd=self.root / "app",
+                    env=clean_environment(),
+                    capture_output=True,
+                    text=True,
                 )
                 assert done.returncode == 0, done.stdout + done.stderr
         return self
@@ -81,7 +97,12 @@ class Image:
         """That of a container: the image's own variables, and these MUSTER_ settings."""
         mine = {name: self.here(value) for name, value in environment().items() if name != "PATH"}
         given = {f"MUSTER_{name.upper()}": str(value) for name, value in options.items()}
-        return clean_environment() | {"TMPDIR": str(self.root / "tmp"), "HOME": "/nonexistent"} | mine | given
+        return (
+            clean_environment()
+            | {"TMPDIR": str(self.root / "tmp"), "HOME": "/nonexistent"}
+            | mine
+            | given
+        )
 
     def here(self, text: str) -> str:
         """A text with the image's directories, with those of this machine instead."""
@@ -92,6 +113,8 @@ class Image:
     def _copy(self, source: str, target: str) -> None:
         into = self.root / "app" / target
         if (ROOT / source).is_dir():
-            shutil.copytree(ROOT / source, into, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+            shutil.copytree(
+                ROOT / source, into, ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
+            )
         else:
             shutil.copy2(ROOT / source, into)

@@ -1,4 +1,6 @@
-"""A cluster seen through a proxy that writes down what RBAC would ask about each request: the verb, the kind, the subresource."""
+"""A cluster seen through a proxy that writes down what RBAC would ask about each request: the verb,
+the kind, the subresource.
+"""
 
 import json
 import re
@@ -24,7 +26,9 @@ class Right(NamedTuple):
 _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/v[0-9a-z]+(?:/namespaces/[^/]+(?=/))?/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[^/]+))?"
 )
-_OPEN = re.compile(r"/(version|api(/v1)?|apis(/[^/]+){0,2}|openapi/.*)|/apis/auth(orization|entication)\.k8s\.io/.*")
+_OPEN = re.compile(
+    r"/(version|api(/v1)?|apis(/[^/]+){0,2}|openapi/.*)|/apis/auth(orization|entication)\.k8s\.io/.*"
+)
 """What every user who is signed in may ask: discovery, and about himself."""
 
 
@@ -35,20 +39,31 @@ def rights(request: Request) -> set[Right]:
     found = _PATH.fullmatch(request.path)
     assert found, request.path
     resource = found["plural"] + (f"/{found['sub']}" if found["sub"] else "")
-    return {Right(found["group"] or "", resource, verb) for verb in _verbs(request, bool(found["name"]))}
+    return {
+        Right(found["group"] or "", resource, verb) for verb in _verbs(request, bool(found["name"]))
+    }
 
 
 def _verbs(request: Request, is_one: bool) -> Sequence[str]:
     if request.method == "GET":
-        return ["get"] if is_one else ["watch"] if request.query.get("watch") == "true" else ["list"]
+        return (
+            ["get"] if is_one else ["watch"] if request.query.get("watch") == "true" else ["list"]
+        )
     if request.method == "PATCH":
-        # Server-side apply of what is not there, or not any more, makes it, and has to be allowed that.
+        # Server-side apply of what is not there, or not any more, makes it, and has to be allowed
+        # that.
         return ["patch", "create"] if "apply" in request.headers["content-type"] else ["patch"]
-    return {"POST": ["create"], "PUT": ["update"], "DELETE": ["delete" if is_one else "deletecollection"]}[request.method]
+    return {
+        "POST": ["create"],
+        "PUT": ["update"],
+        "DELETE": ["delete" if is_one else "deletecollection"],
+    }[request.method]
 
 
 class Recorder(Proxy):
-    """Passes everything on. The kinds of Trainer v2, which the embedded cluster has not, it serves itself as far as a launch needs them."""
+    """Passes everything on. The kinds of Trainer v2, which the embedded cluster has not, it serves
+    itself as far as a launch needs them.
+    """
 
     def __init__(self, upstream: Access, *, trainer: bool = True) -> None:
         self.upstream = upstream
@@ -61,7 +76,11 @@ class Recorder(Proxy):
         self.choose = self._recorded
 
     def _recorded(self, request: Request) -> Mishap:
-        return self._stream if request.query.get("watch") == "true" or request.query.get("follow") == "true" else self._whole
+        return (
+            self._stream
+            if request.query.get("watch") == "true" or request.query.get("follow") == "true"
+            else self._whole
+        )
 
     def _stream(self, passage: Passage) -> None:
         self._note(passage.request, 200)
@@ -85,7 +104,9 @@ class Recorder(Proxy):
             self.refused.append(f"{request.method} {request.path}")
 
     def _is_trainer(self, request: Request) -> bool:
-        return self._has_trainer and request.path.startswith(f"/apis/{TRAINJOBS.group}/{TRAINJOBS.version}/")
+        return self._has_trainer and request.path.startswith(
+            f"/apis/{TRAINJOBS.group}/{TRAINJOBS.version}/"
+        )
 
     def _trained(self, request: Request) -> Answer:
         """What an API server says of TrainJobs: made, read, listed, and gone at once."""
@@ -94,12 +115,28 @@ class Recorder(Proxy):
             if request.method == "POST":
                 made = json.loads(request.body)
                 name = made["metadata"]["name"]
-                made["metadata"] |= {"uid": f"uid-of-{name}", "resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:00Z"}
+                made["metadata"] |= {
+                    "uid": f"uid-of-{name}",
+                    "resourceVersion": "1",
+                    "creationTimestamp": "2026-01-01T00:00:00Z",
+                }
                 return self._trained_one(201, self._trainjobs.setdefault(name, made))
             items = list(self._trainjobs.values()) if last == TRAINJOBS.plural else []
-            return self._trained_one(200, {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": items})
-        known = self._trainjobs.pop(last, None) if request.method == "DELETE" else self._trainjobs.get(last)
-        missing = {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "details": {"name": last}}
+            return self._trained_one(
+                200, {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": items}
+            )
+        known = (
+            self._trainjobs.pop(last, None)
+            if request.method == "DELETE"
+            else self._trainjobs.get(last)
+        )
+        missing = {
+            "kind": "Status",
+            "status": "Failure",
+            "reason": "NotFound",
+            "code": 404,
+            "details": {"name": last},
+        }
         return self._trained_one(200, known) if known else self._trained_one(404, missing)
 
     @staticmethod
@@ -112,13 +149,28 @@ def _with_trainer(answer: Answer) -> Answer:
     body = json.loads(answer.body)
     verbs = ["create", "delete", "get", "list", "patch", "watch"]
     served = [
-        {"resource": kind.plural, "scope": "Namespaced" if kind.namespaced else "Cluster", "responseKind": {"kind": name}, "verbs": verbs}
-        for kind, name in ((TRAINJOBS, "TrainJob"), (CLUSTERTRAININGRUNTIMES, "ClusterTrainingRuntime"))
+        {
+            "resource": kind.plural,
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
+            "responseKind": {"kind": name},
+            "verbs": verbs,
+        }
+        for kind, name in (
+            (TRAINJOBS, "TrainJob"),
+            (CLUSTERTRAININGRUNTIMES, "ClusterTrainingRuntime"),
+        )
     ]
-    body["items"].append({"metadata": {"name": TRAINJOBS.group}, "versions": [{"version": TRAINJOBS.version, "resources": served}]})
+    body["items"].append(
+        {
+            "metadata": {"name": TRAINJOBS.group},
+            "versions": [{"version": TRAINJOBS.version, "resources": served}],
+        }
+    )
     return Answer(answer.status, answer.type, json.dumps(body).encode())
 
 
 def named(resource: Resource, verb: str, subresource: str = "") -> Right:
     """The same for an entry of a table."""
-    return Right(resource.group, f"{resource.plural}/{subresource}" if subresource else resource.plural, verb)
+    return Right(
+        resource.group, f"{resource.plural}/{subresource}" if subresource else resource.plural, verb
+    )

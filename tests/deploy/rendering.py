@@ -22,13 +22,18 @@ OVERLAYS = tuple(sorted(path.name for path in (KUSTOMIZE / "overlays").iterdir()
 CONSOLES = ("example", "object-store")
 """The overlays that have a console."""
 
-needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None and os.environ.get("CI") != "true", reason="kubectl is not installed")
+needs_kubectl = pytest.mark.skipif(
+    shutil.which("kubectl") is None and os.environ.get("CI") != "true",
+    reason="kubectl is not installed",
+)
 
 
 @cache
 def rendered(place: str) -> list[Object]:
     """The objects of a directory below deploy/kustomize, as `kubectl kustomize` gives them."""
-    done = subprocess.run(["kubectl", "kustomize", str(KUSTOMIZE / place)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(KUSTOMIZE / place)], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     return list(yaml.safe_load_all(done.stdout))
 
@@ -45,11 +50,21 @@ def pod_specs(objects: list[Object]) -> dict[str, Object]:
 
 
 def problems(obj: Object) -> list[str]:
-    """What a strict API server would not take of an object: fields it does not know, and values of another type."""
+    """What a strict API server would not take of an object: fields it does not know, and values of
+    another type.
+    """
     known = _schemas()
     name = known["kinds"][f"{obj['apiVersion']}/{obj['kind']}"]
-    found = Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": known["$defs"]}).iter_errors(obj)
-    return [f"{obj['kind']} {obj['metadata']['name']}: {'.'.join(map(str, each.path))}: {each.message[:200]}" for each in found]
+    found = Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": known["$defs"]}).iter_errors(
+        obj
+    )
+    return [
+        (
+            f"{obj['kind']} {obj['metadata']['name']}: {'.'.join(map(str, each.path))}: "
+            f"{each.message[:200]}"
+        )
+        for each in found
+    ]
 
 
 @cache

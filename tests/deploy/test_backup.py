@@ -20,7 +20,10 @@ from tests.installation import clean_environment
 pytestmark = pytest.mark.timeout(300)
 
 POSTGRES = os.environ.get("MUSTER_DATABASE_URL", "")
-SHOWN = "from clusters.models import Cluster\nfor each in Cluster.objects.all():\n    print(each.name, len(each.kubeconfig))"
+SHOWN = (
+    "from clusters.models import Cluster\nfor each in Cluster.objects.all():\n    print(each.name, "
+    "len(each.kubeconfig))"
+)
 
 
 class Console:
@@ -28,7 +31,10 @@ class Console:
 
     def __init__(self, data: Path, database_url: str = "") -> None:
         self.data, self.backup = data, data.parent / "backup"
-        keys = {"secret_key": secrets.token_urlsafe(64), "encryption_keys": Fernet.generate_key().decode()}
+        keys = {
+            "secret_key": secrets.token_urlsafe(64),
+            "encryption_keys": Fernet.generate_key().decode(),
+        }
         self.environment = clean_environment(data_dir=data, debug=1, **keys) | {
             "BACKUP": str(self.backup),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -41,7 +47,14 @@ class Console:
     def types(self, script: str) -> str:
         """What a shell prints that is given these lines; fails where one of them fails."""
         script = f"set -euo pipefail\n{script}"
-        done = subprocess.run(["bash", "-c", script], cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -49,11 +62,16 @@ class Console:
         return self.types(f"python - <<'END'\nimport django\ndjango.setup()\n{code}\nEND")
 
     def adds(self, name: str) -> None:
-        self.python(f"from clusters.models import Cluster\nCluster.objects.create(name={name!r}, server='s', kubeconfig={NOWHERE!r})")
+        self.python(
+            f"from clusters.models import Cluster\nCluster.objects.create(name={name!r}, "
+            f"server='s', kubeconfig={NOWHERE!r})"
+        )
 
 
 def changed_and_restored(console: Console, backup: str, restore: str) -> None:
-    """A cluster before the backup; after it that one goes and another comes; and after the restore all is as before."""
+    """A cluster before the backup; after it that one goes and another comes; and after the restore
+    all is as before.
+    """
     console.types("python manage.py prepare")
     console.adds("before")
     log = console.data / "logs" / "a.log"
@@ -79,10 +97,15 @@ def database() -> Iterator[str]:
     name = f"backup_{secrets.token_hex(4)}"
     subprocess.run(["psql", POSTGRES, "--quiet", "-c", f"CREATE DATABASE {name}"], check=True)
     yield urlunsplit(urlsplit(POSTGRES)._replace(path=f"/{name}"))
-    subprocess.run(["psql", POSTGRES, "--quiet", "-c", f"DROP DATABASE {name} WITH (FORCE)"], check=True)
+    subprocess.run(
+        ["psql", POSTGRES, "--quiet", "-c", f"DROP DATABASE {name} WITH (FORCE)"], check=True
+    )
 
 
-@pytest.mark.skipif(not POSTGRES or shutil.which("pg_dump") is None, reason="the tests do not run on PostgreSQL, or its tools are not here")
+@pytest.mark.skipif(
+    not POSTGRES or shutil.which("pg_dump") is None,
+    reason="the tests do not run on PostgreSQL, or its tools are not here",
+)
 def test_a_backup_of_postgresql_brings_everything_back(tmp_path: Path, database: str) -> None:
     backup, restore = blocks("### PostgreSQL")
     changed_and_restored(Console(tmp_path / "var", database), backup, restore)

@@ -1,4 +1,6 @@
-"""The Compose file: what starts, after what, and who can reach it. There is no Docker here: it is read, not run."""
+"""The Compose file: what starts, after what, and who can reach it. There is no Docker here: it is
+read, not run.
+"""
 
 import re
 from typing import Any
@@ -39,7 +41,9 @@ def test_all_of_ours_are_the_image_and_write_to_its_places_only() -> None:
 def test_only_the_web_process_can_be_reached_and_only_from_this_machine() -> None:
     opened = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     assert opened == {"web": ["127.0.0.1:8000:8000"]}
-    assert all("network_mode" not in service and "expose" not in service for service in SERVICES.values())
+    assert all(
+        "network_mode" not in service and "expose" not in service for service in SERVICES.values()
+    )
 
 
 def test_nothing_starts_before_the_database_is_prepared() -> None:
@@ -57,7 +61,11 @@ def test_nothing_starts_before_the_database_is_prepared() -> None:
 
 
 def test_volumes_are_declared() -> None:
-    used = {volume.partition(":")[0] for service in SERVICES.values() for volume in service.get("volumes", ())}
+    used = {
+        volume.partition(":")[0]
+        for service in SERVICES.values()
+        for volume in service.get("volumes", ())
+    }
     assert used == set(COMPOSE["volumes"])
 
 

@@ -19,7 +19,12 @@ def in_last(name: str) -> list[str]:
 
 
 def test_everything_that_is_copied_is_there_and_reaches_the_builder() -> None:
-    copied = [word for each in STAGES if each.name == "COPY" and "--from" not in each.rest for word in each.words[:-1]]
+    copied = [
+        word
+        for each in STAGES
+        if each.name == "COPY" and "--from" not in each.rest
+        for word in each.words[:-1]
+    ]
     assert [name for name in copied if not (ROOT / name).exists()] == []
     assert set(copied) == sent()
 
@@ -50,14 +55,28 @@ def test_only_settings_that_there_are_are_set_and_none_is_a_secret() -> None:
     known = {f"{options.PREFIX}{name.upper()}" for name in options.Options.model_fields}
     given = {name for name in environment() if name.startswith(options.PREFIX)}
     assert given <= known
-    assert not [name for name in environment() if "KEY" in name or "PASSWORD" in name or name.endswith("_URL")]
-    assert [each for each in STAGES if each.name == "ARG" and each.rest != f"PYTHON={PYTHON}-slim-bookworm"] == []
+    assert not [
+        name
+        for name in environment()
+        if "KEY" in name or "PASSWORD" in name or name.endswith("_URL")
+    ]
+    assert [
+        each
+        for each in STAGES
+        if each.name == "ARG" and each.rest != f"PYTHON={PYTHON}-slim-bookworm"
+    ] == []
 
 
 def test_every_package_is_pinned_with_its_hash() -> None:
-    [installing] = [each.rest for each in STAGES if each.name == "RUN" and " install " in each.rest and "requirements" in each.rest]
+    [installing] = [
+        each.rest
+        for each in STAGES
+        if each.name == "RUN" and " install " in each.rest and "requirements" in each.rest
+    ]
     assert "--require-hashes" in installing
-    assert set(re.findall(r"-r (\S+)", installing)) == {name for name in sent() if name.endswith(".lock")}
+    assert set(re.findall(r"-r (\S+)", installing)) == {
+        name for name in sent() if name.endswith(".lock")
+    }
 
 
 def test_lock_files_that_are_installed_together_agree() -> None:
@@ -66,12 +85,16 @@ def test_lock_files_that_are_installed_together_agree() -> None:
         for line in (ROOT / name).read_text().splitlines():
             if line[:1].isalnum():
                 pin = Requirement(line.removesuffix("\\"))
-                if pin.marker is None or pin.marker.evaluate({"python_version": PYTHON, "python_full_version": f"{PYTHON}.0"}):
+                if pin.marker is None or pin.marker.evaluate(
+                    {"python_version": PYTHON, "python_full_version": f"{PYTHON}.0"}
+                ):
                     versions.setdefault(pin.name.lower(), set()).add(str(pin.specifier))
     assert len(versions) > 30
     assert {package: found for package, found in versions.items() if len(found) > 1} == {}
 
 
 def test_both_stages_have_the_oldest_python_that_muster_runs_on() -> None:
-    assert [each.rest.split()[0] for each in STAGES if each.name == "FROM"] == ["python:${PYTHON}"] * 2
+    assert [each.rest.split()[0] for each in STAGES if each.name == "FROM"] == [
+        "python:${PYTHON}"
+    ] * 2
     assert f'requires-python = ">={PYTHON}"' in (ROOT / "pyproject.toml").read_text()

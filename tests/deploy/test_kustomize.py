@@ -1,4 +1,6 @@
-"""The kustomizations render, every object is one that Kubernetes takes, and pods have no more than they need."""
+"""The kustomizations render, every object is one that Kubernetes takes, and pods have no more than
+they need.
+"""
 
 import copy
 import os
@@ -12,7 +14,15 @@ import pytest
 from clusters import provision
 from console import options, processes
 from tests.deploy.image import environment
-from tests.deploy.rendering import CONSOLES, OVERLAYS, needs_kubectl, of_kind, pod_specs, problems, rendered
+from tests.deploy.rendering import (
+    CONSOLES,
+    OVERLAYS,
+    needs_kubectl,
+    of_kind,
+    pod_specs,
+    problems,
+    rendered,
+)
 from workloads.specs.choices import PRIORITY_VALUES
 
 pytestmark = needs_kubectl
@@ -38,7 +48,12 @@ def test_every_process_is_there_and_is_started_as_the_console_starts_it(place: s
     specs = pod_specs(rendered(f"overlays/{place}"))
     assert set(specs) == PROCESSES | {"muster-prepare"}
     for name in processes.NAMES:
-        assert specs[f"muster-{name}"]["containers"][0]["command"] == ["python", "-m", "console", name]
+        assert specs[f"muster-{name}"]["containers"][0]["command"] == [
+            "python",
+            "-m",
+            "console",
+            name,
+        ]
     assert specs["muster-prepare"]["containers"][0]["command"] == ["python", "manage.py", "prepare"]
 
 
@@ -51,15 +66,31 @@ def test_pods_have_no_more_rights_than_they_need(place: str) -> None:
         assert about["seccompProfile"] == {"type": "RuntimeDefault"}, name
         for container in [*spec.get("initContainers", []), *spec["containers"]]:
             allowed = container["securityContext"]
-            assert allowed == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}, name
-            assert {mount["mountPath"] for mount in container["volumeMounts"]} >= {"/data", "/tmp"}, name
+            assert allowed == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }, name
+            assert {mount["mountPath"] for mount in container["volumeMounts"]} >= {
+                "/data",
+                "/tmp",
+            }, name
             assert container["resources"]["requests"].keys() == {"cpu", "memory"}, name
             assert "memory" in container["resources"]["limits"], name
 
 
 def test_only_who_talks_to_clusters_gets_the_token_of_the_service_account() -> None:
-    given = {name: spec["automountServiceAccountToken"] for name, spec in pod_specs(rendered("overlays/example")).items()}
-    assert given == {"muster-web": True, "muster-worker": True, "muster-follow": True, "muster-beat": False, "muster-prepare": False}
+    given = {
+        name: spec["automountServiceAccountToken"]
+        for name, spec in pod_specs(rendered("overlays/example")).items()
+    }
+    assert given == {
+        "muster-web": True,
+        "muster-worker": True,
+        "muster-follow": True,
+        "muster-beat": False,
+        "muster-prepare": False,
+    }
 
 
 def test_every_process_has_a_probe_of_what_it_shows() -> None:
@@ -71,20 +102,28 @@ def test_every_process_has_a_probe_of_what_it_shows() -> None:
 
 
 @pytest.mark.parametrize(("minutes", "status"), [(0, 0), (60, 1), (None, 1)])
-def test_the_probe_tells_a_fresh_sign_of_life_from_an_old_one_and_from_none(tmp_path: Path, minutes: int | None, status: int) -> None:
+def test_the_probe_tells_a_fresh_sign_of_life_from_an_old_one_and_from_none(
+    tmp_path: Path, minutes: int | None, status: int
+) -> None:
     alive = tmp_path / "alive"
     if minutes is not None:
         alive.touch()
         os.utime(alive, times=(time.time() - 60 * minutes,) * 2)
     for name in ("muster-worker", "muster-beat", "muster-follow"):
-        command = pod_specs(rendered("overlays/example"))[name]["containers"][0]["livenessProbe"]["exec"]["command"]
+        command = pod_specs(rendered("overlays/example"))[name]["containers"][0]["livenessProbe"][
+            "exec"
+        ]["command"]
         here = [part.replace("/tmp/alive", str(alive)) for part in command]
         assert subprocess.run(here, capture_output=True).returncode == status
 
 
 def test_probes_reach_the_web_process_under_a_name_it_answers_to() -> None:
     web = pod_specs(rendered("overlays/example"))["muster-web"]["containers"][0]
-    for probe, path in (("startupProbe", "/healthz"), ("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")):
+    for probe, path in (
+        ("startupProbe", "/healthz"),
+        ("livenessProbe", "/healthz"),
+        ("readinessProbe", "/readyz"),
+    ):
         assert web[probe]["httpGet"]["path"] == path
         assert web[probe]["httpGet"]["httpHeaders"] == [{"name": "Host", "value": "localhost"}]
 
@@ -96,19 +135,28 @@ def test_there_is_one_clock_and_it_is_never_doubled_by_an_upgrade() -> None:
 
 def test_what_has_several_pods_keeps_one_through_a_drain() -> None:
     objects = rendered("overlays/example")
-    several = {name for name, each in of_kind(objects, "Deployment").items() if each["spec"]["replicas"] > 1}
+    several = {
+        name
+        for name, each in of_kind(objects, "Deployment").items()
+        if each["spec"]["replicas"] > 1
+    }
     budgets = of_kind(objects, "PodDisruptionBudget")
     assert budgets.keys() == several
     deployments = of_kind(objects, "Deployment")
     for name, budget in budgets.items():
-        assert budget["spec"]["selector"]["matchLabels"].items() <= deployments[name]["spec"]["template"]["metadata"]["labels"].items()
+        assert (
+            budget["spec"]["selector"]["matchLabels"].items()
+            <= deployments[name]["spec"]["template"]["metadata"]["labels"].items()
+        )
 
 
 def test_no_pod_of_the_console_can_be_reached_save_the_web_process_by_the_proxy() -> None:
     policies = of_kind(rendered("overlays/example"), "NetworkPolicy")
     labels = {"app.kubernetes.io/name": "muster"}
     assert policies["muster"]["spec"]["podSelector"]["matchLabels"] == labels
-    assert "ingress" not in policies["muster"]["spec"] or policies["muster"]["spec"]["ingress"] == []
+    assert (
+        "ingress" not in policies["muster"]["spec"] or policies["muster"]["spec"]["ingress"] == []
+    )
     assert set(policies["muster"]["spec"]["policyTypes"]) == {"Ingress", "Egress"}
     web = policies["muster-web"]["spec"]
     assert web["podSelector"]["matchLabels"] == labels | {"app.kubernetes.io/component": "web"}
@@ -121,13 +169,19 @@ def test_the_service_and_the_ingress_lead_to_the_web_process(place: str) -> None
     service = of_kind(objects, "Service")["muster"]["spec"]
     web = of_kind(objects, "Deployment")["muster-web"]["spec"]["template"]
     assert service["selector"].items() <= web["metadata"]["labels"].items()
-    assert service["ports"][0]["targetPort"] in [port["name"] for port in web["spec"]["containers"][0]["ports"]]
+    assert service["ports"][0]["targetPort"] in [
+        port["name"] for port in web["spec"]["containers"][0]["ports"]
+    ]
     ingress = of_kind(objects, "Ingress")["muster"]["spec"]
     assert ingress["rules"][0]["http"]["paths"][0]["backend"]["service"] == {
         "name": "muster",
         "port": {"name": service["ports"][0]["name"]},
     }
-    assert ingress["rules"][0]["host"] == ingress["tls"][0]["hosts"][0] == settings(place)["MUSTER_ALLOWED_HOSTS"]
+    assert (
+        ingress["rules"][0]["host"]
+        == ingress["tls"][0]["hosts"][0]
+        == settings(place)["MUSTER_ALLOWED_HOSTS"]
+    )
 
 
 @pytest.mark.parametrize("place", CONSOLES)
@@ -138,13 +192,19 @@ def test_only_settings_that_there_are_are_set(place: str) -> None:
 
 @pytest.mark.parametrize("place", OVERLAYS)
 def test_no_secret_is_in_a_manifest(place: str) -> None:
-    assert all("data" not in each and "stringData" not in each for each in of_kind(rendered(f"overlays/{place}"), "Secret").values())
+    assert all(
+        "data" not in each and "stringData" not in each
+        for each in of_kind(rendered(f"overlays/{place}"), "Secret").values()
+    )
 
 
 def test_logs_lie_where_everybody_who_reads_them_looks() -> None:
     specs = pod_specs(rendered("overlays/example"))
     for name in ("muster-web", "muster-worker", "muster-follow"):
-        mounts = {mount["name"]: mount["mountPath"] for mount in specs[name]["containers"][0]["volumeMounts"]}
+        mounts = {
+            mount["name"]: mount["mountPath"]
+            for mount in specs[name]["containers"][0]["volumeMounts"]
+        }
         assert mounts["logs"] == "/data/logs", name
 
 
@@ -161,6 +221,8 @@ def settings(place: str) -> dict[str, Any]:
     [(name, found)] = of_kind(objects, "ConfigMap").items()
     for spec in pod_specs(objects).values():
         for container in [*spec.get("initContainers", []), *spec["containers"]]:
-            assert [*(each.popitem()[1]["name"] for each in copy.deepcopy(container["envFrom"]))] == [name, "muster"]
+            assert [
+                *(each.popitem()[1]["name"] for each in copy.deepcopy(container["envFrom"]))
+            ] == [name, "muster"]
     data: dict[str, Any] = found["data"]
     return data

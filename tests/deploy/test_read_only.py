@@ -1,4 +1,6 @@
-"""The image's files and commands, on a machine that lets them write to /data and /tmp only: prepare, and every process, start and stop."""
+"""The image's files and commands, on a machine that lets them write to /data and /tmp only:
+prepare, and every process, start and stop.
+"""
 
 import asyncio
 import re
@@ -15,7 +17,10 @@ from console import ports, redis_server
 from tests.deploy import confined
 from tests.deploy.image import Image
 
-pytestmark = [pytest.mark.skipif(not confined.supported(), reason="this kernel has no Landlock"), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.skipif(not confined.supported(), reason="this kernel has no Landlock"),
+    pytest.mark.timeout(300),
+]
 
 LISTENS = re.compile(r"Uvicorn running on http://0\.0\.0\.0:(\d+)")
 PASSWORD = "as the test says"
@@ -24,10 +29,14 @@ PASSWORD = "as the test says"
 class Container:
     """A command in the image, confined to its own data and temporary directory."""
 
-    def __init__(self, image: Image, environment: dict[str, str], name: str, *arguments: str) -> None:
+    def __init__(
+        self, image: Image, environment: dict[str, str], name: str, *arguments: str
+    ) -> None:
         self.out = image.root / f"{name}.log"
         places = [image.root / "data", image.root / "tmp"]
-        self.process = confined.start(places, *arguments, cwd=image.root / "app", environment=environment, out=self.out)
+        self.process = confined.start(
+            places, *arguments, cwd=image.root / "app", environment=environment, out=self.out
+        )
 
     @property
     def said(self) -> str:
@@ -64,7 +73,9 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
 @pytest.fixture(scope="module")
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Redis of its own."""
-    server = redis_server.Server(tmp_path_factory.mktemp("redis"), ports.free(0), secrets.token_hex(8))
+    server = redis_server.Server(
+        tmp_path_factory.mktemp("redis"), ports.free(0), secrets.token_hex(8)
+    )
     server.write_settings()
     with subprocess.Popen(server.command(), stdout=subprocess.DEVNULL) as process:
         try:
@@ -93,7 +104,9 @@ def environment(image: Image, redis: str) -> dict[str, str]:
     return given
 
 
-def test_the_database_is_prepared_and_those_who_wait_for_it_go_on(image: Image, environment: dict[str, str]) -> None:
+def test_the_database_is_prepared_and_those_who_wait_for_it_go_on(
+    image: Image, environment: dict[str, str]
+) -> None:
     waits = Container(image, environment, "wait", "manage.py", "migrate", "--check")
     assert waits.ended() == 0, waits.said
 
@@ -114,7 +127,9 @@ def test_pages_and_their_styles_are_served(image: Image, environment: dict[str, 
 
 
 @pytest.mark.parametrize("name", ["worker", "beat", "follow"])
-def test_the_other_processes_run_show_that_they_live_and_stop(image: Image, environment: dict[str, str], name: str) -> None:
+def test_the_other_processes_run_show_that_they_live_and_stop(
+    image: Image, environment: dict[str, str], name: str
+) -> None:
     alive = image.root / "tmp" / "alive"
     alive.unlink(missing_ok=True)
     process = Container(image, environment, name, "-m", "console", name)

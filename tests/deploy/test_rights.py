@@ -1,4 +1,6 @@
-"""What Muster does in a cluster, what its role lets it do, and what it says that it needs are the same, verb by verb."""
+"""What Muster does in a cluster, what its role lets it do, and what it says that it needs are the
+same, verb by verb.
+"""
 
 import json
 import os
@@ -39,7 +41,15 @@ from workloads import tasks as steps
 from workloads.following import Follower
 from workloads.jobkinds import KINDS
 from workloads.models import Log, Workload
-from workloads.specs import CleanPodPolicy, Configuration, Environment, Framework, Lifecycle, NewClaim, Setup
+from workloads.specs import (
+    CleanPodPolicy,
+    Configuration,
+    Environment,
+    Framework,
+    Lifecycle,
+    NewClaim,
+    Setup,
+)
 from workloads.states import Status
 
 __all__ = ["asked"]
@@ -61,7 +71,11 @@ def test_the_role_grants_what_is_said_to_be_needed_and_nothing_else(place: str) 
     [role] = of_kind(objects, "ClusterRole").values()
     rules = role["rules"]
     assert {key for rule in rules for key in rule} == {"apiGroups", "resources", "verbs"}
-    granted = [Right(*each) for rule in rules for each in product(rule["apiGroups"], rule["resources"], rule["verbs"])]
+    granted = [
+        Right(*each)
+        for rule in rules
+        for each in product(rule["apiGroups"], rule["resources"], rule["verbs"])
+    ]
     assert len(granted) == len(set(granted))
     assert set(granted) == SAID
     assert not [right for right in granted if "*" in right]
@@ -72,7 +86,9 @@ def test_the_role_is_given_to_the_account_that_the_pods_run_as_and_to_nobody_els
     objects = rendered("overlays/example")
     [binding] = of_kind(objects, "ClusterRoleBinding").values()
     assert binding["roleRef"]["name"] in of_kind(objects, "ClusterRole")
-    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "muster", "namespace": "muster"}]
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": "muster", "namespace": "muster"}
+    ]
     assert of_kind(objects, "ServiceAccount").keys() == {"muster"}
     assert not of_kind(objects, "Role") | of_kind(objects, "RoleBinding")
 
@@ -88,22 +104,50 @@ def recorder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorder]:
 
 @pytest.fixture
 def real(tmp_path: Path) -> Iterator[Recorder]:
-    """The cluster of MUSTER_TEST_KUBECONFIG as the service account reaches it that docs/production.md makes there."""
+    """The cluster of MUSTER_TEST_KUBECONFIG as the service account reaches it that
+    docs/production.md makes there.
+    """
     environment = {**os.environ, "KUBECONFIG": GIVEN}
-    if subprocess.run(["kubectl", "get", "namespace", "muster"], env=environment, capture_output=True).returncode == 0:
-        pytest.skip("the cluster has a namespace muster already, which is not this test's to remove")
+    if (
+        subprocess.run(
+            ["kubectl", "get", "namespace", "muster"], env=environment, capture_output=True
+        ).returncode
+        == 0
+    ):
+        pytest.skip(
+            "the cluster has a namespace muster already, which is not this test's to remove"
+        )
     overlay = str(KUSTOMIZE / "overlays" / "remote-cluster")
-    subprocess.run(["kubectl", "apply", "-k", overlay], env=environment, check=True, capture_output=True)
-    waiting = ["kubectl", "-n", "muster", "wait", "--for=jsonpath={.data.token}", "--timeout=60s", "secret/muster-token"]
+    subprocess.run(
+        ["kubectl", "apply", "-k", overlay], env=environment, check=True, capture_output=True
+    )
+    waiting = [
+        "kubectl",
+        "-n",
+        "muster",
+        "wait",
+        "--for=jsonpath={.data.token}",
+        "--timeout=60s",
+        "secret/muster-token",
+    ]
     subprocess.run(waiting, env=environment, check=True, capture_output=True)
     [making] = [each for each in blocks("## Adding a cluster") if "muster.kubeconfig <<EOF" in each]
-    subprocess.run(["bash", "-euo", "pipefail", "-c", making], cwd=tmp_path, env=environment, check=True)
-    with Recorder(from_kubeconfig((tmp_path / "muster.kubeconfig").read_text()), trainer=False) as recorder:
+    subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", making], cwd=tmp_path, env=environment, check=True
+    )
+    with Recorder(
+        from_kubeconfig((tmp_path / "muster.kubeconfig").read_text()), trainer=False
+    ) as recorder:
         yield recorder
         connections.close_all()
     # The priority classes stay: others may use them by now.
     gone = ["clusterrolebinding/muster", "clusterrole/muster", "namespace/muster"]
-    subprocess.run(["kubectl", "delete", "--timeout=90s", *gone], env=environment, check=True, capture_output=True)
+    subprocess.run(
+        ["kubectl", "delete", "--timeout=90s", *gone],
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
 
 
 @pytest.mark.skipif(not GIVEN, reason="no real cluster is given")
@@ -128,7 +172,9 @@ def test_the_role_is_enough_on_a_real_cluster(real: Recorder, asked: list[tuple[
     assert real.refused == []
     assert real.used <= SAID
     cluster = Cluster.objects.get(pk=cast.cluster.pk)
-    assert [f"{need.verb} {need.kind}" for need in Review.from_json(cluster.permissions).refused] == []
+    assert [
+        f"{need.verb} {need.kind}" for need in Review.from_json(cluster.permissions).refused
+    ] == []
 
 
 def made(recorder: Recorder) -> Cast:
@@ -146,7 +192,9 @@ def acting(recorder: Recorder, asked: list[tuple[str, str]]) -> Acting:
     return Acting(cast, connections.client(cast.cluster))
 
 
-def test_everything_that_is_said_to_be_needed_is_used_and_nothing_else(recorder: Recorder, acting: Acting) -> None:
+def test_everything_that_is_said_to_be_needed_is_used_and_nothing_else(
+    recorder: Recorder, acting: Acting
+) -> None:
     cast, cluster = acting.cast, str(acting.cast.cluster.pk)
     tasks.check(cluster)
     with Client(recorder.upstream) as somebody:
@@ -173,7 +221,9 @@ def test_everything_that_is_said_to_be_needed_is_used_and_nothing_else(recorder:
 
 
 def a_projects_life(acting: Acting, somebody: Client) -> None:
-    """Made, then given a password for a registry, which changes, as its quota does, and somebody meddles with it."""
+    """Made, then given a password for a registry, which changes, as its quota does, and somebody
+    meddles with it.
+    """
     cast = acting.cast
     team = provisioned(cast.team_b)
     registry = a_registry(team)
@@ -182,7 +232,13 @@ def a_projects_life(acting: Acting, somebody: Client) -> None:
     registry.save()
     team.gpu_quota = 3
     team.save()
-    calls.patch(somebody, NAMESPACES, team.namespace, {"metadata": {"labels": {"muster.dev/installation": None}}}, manager="somebody")
+    calls.patch(
+        somebody,
+        NAMESPACES,
+        team.namespace,
+        {"metadata": {"labels": {"muster.dev/installation": None}}},
+        manager="somebody",
+    )
     provisioned(team)
     registry.delete()
     provisioned(team)
@@ -190,18 +246,41 @@ def a_projects_life(acting: Acting, somebody: Client) -> None:
 
 
 def a_workloads_life(acting: Acting, framework: Framework) -> None:
-    """Launched with a volume of its own, launched once more by a step that comes late, looked at, and deleted."""
+    """Launched with a volume of its own, launched once more by a step that comes late, looked at,
+    and deleted.
+    """
     only = {"configuration": Configuration.WORKERS_ONLY} if framework is Framework.JAX else {}
-    setup = Setup(environment=Environment(image="any", command=SLEEP), volumes=(NewClaim(path="/data", size="1Gi"),))
-    spec = a_spec(acting.project, f"of-{framework.value.lower()}", framework=framework, setup=setup, workers=1, **only)
-    launched_twice_and_deleted(acting, journal.opened(spec, project=acting.project, by=acting.cast.bob))
+    setup = Setup(
+        environment=Environment(image="any", command=SLEEP),
+        volumes=(NewClaim(path="/data", size="1Gi"),),
+    )
+    spec = a_spec(
+        acting.project,
+        f"of-{framework.value.lower()}",
+        framework=framework,
+        setup=setup,
+        workers=1,
+        **only,
+    )
+    launched_twice_and_deleted(
+        acting, journal.opened(spec, project=acting.project, by=acting.cast.bob)
+    )
 
 
 def a_trainjobs_life(acting: Acting) -> None:
     cluster = Cluster.objects.get(pk=acting.cast.cluster.pk)
-    can = replace(cluster.can, served=frozenset(each for each in cluster.can.served if not each.startswith("kubeflow.org/")))
+    can = replace(
+        cluster.can,
+        served=frozenset(
+            each for each in cluster.can.served if not each.startswith("kubeflow.org/")
+        ),
+    )
     fields = frozenset(("runtimeRef", "trainer", "runtimePatches"))
-    can = replace(can, runtimes=(Runtime("torch-distributed", "torch", "kai-scheduler"),), trainjob_fields=fields)
+    can = replace(
+        can,
+        runtimes=(Runtime("torch-distributed", "torch", "kai-scheduler"),),
+        trainjob_fields=fields,
+    )
     cluster.capabilities = can.to_json()
     cluster.save()
     acting.project.refresh_from_db()
@@ -226,12 +305,16 @@ def deleted(acting: Acting, workload: Workload) -> None:
 
 
 def a_workload_that_tidies_up(acting: Acting) -> None:
-    workload = acting.submit("tidies", command=QUICK, lifecycle=Lifecycle(clean_pod_policy=CleanPodPolicy.ALL))
+    workload = acting.submit(
+        "tidies", command=QUICK, lifecycle=Lifecycle(clean_pod_policy=CleanPodPolicy.ALL)
+    )
     steps.launch(str(workload.pk))
     steps.reconcile(str(workload.pk))
     acting.until(workload, Status.COMPLETED)
     # Read to its end before the pod goes.
-    eventually(lambda: Log.objects.filter(pod__workload=workload, state=Log.State.COMPLETE).exists())
+    eventually(
+        lambda: Log.objects.filter(pod__workload=workload, state=Log.State.COMPLETE).exists()
+    )
     acting.logs_are_kept(workload)
     steps.tidy(str(workload.pk))
     deleted(acting, workload)

@@ -1,4 +1,6 @@
-"""The settings that only an image has: static files that were collected ahead, and a sign of life."""
+"""The settings that only an image has: static files that were collected ahead, and a sign of
+life.
+"""
 
 import subprocess
 import sys
@@ -15,12 +17,24 @@ from tests.installation import clean_environment
 @pytest.mark.parametrize("name", ["web", "worker"])
 def test_a_directory_without_collected_files_is_refused_in_words(tmp_path: Path, name: str) -> None:
     environment = clean_environment(data_dir=tmp_path / "var", static_dir=tmp_path)
-    done = subprocess.run([sys.executable, "-m", "console", name], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "console", name],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 2
-    assert f"MUSTER_STATIC_DIR names {tmp_path}, and no static files were collected there" in done.stderr
+    assert (
+        f"MUSTER_STATIC_DIR names {tmp_path}, and no static files were collected there"
+        in done.stderr
+    )
 
 
-def test_what_was_collected_ahead_is_not_collected_again(tmp_path: Path, settings: LazySettings) -> None:
+def test_what_was_collected_ahead_is_not_collected_again(
+    tmp_path: Path, settings: LazySettings
+) -> None:
     settings.DEBUG = False
     settings.OPTIONS = settings.OPTIONS.model_copy(update={"static_dir": tmp_path})
     settings.STATIC_ROOT = tmp_path
@@ -28,8 +42,12 @@ def test_what_was_collected_ahead_is_not_collected_again(tmp_path: Path, setting
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_sign_of_life_that_cannot_be_given_ends_nothing(tmp_path: Path, settings: LazySettings, caplog: pytest.LogCaptureFixture) -> None:
-    settings.OPTIONS = settings.OPTIONS.model_copy(update={"alive_file": tmp_path / "missing" / "alive"})
+def test_a_sign_of_life_that_cannot_be_given_ends_nothing(
+    tmp_path: Path, settings: LazySettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.OPTIONS = settings.OPTIONS.model_copy(
+        update={"alive_file": tmp_path / "missing" / "alive"}
+    )
     alive.show()
     assert "the sign of life, cannot be written: No such file or directory" in caplog.text
 

@@ -1,4 +1,6 @@
-"""What the tests of all kinds of assets share: one that is right of each form, and how it is asked for."""
+"""What the tests of all kinds of assets share: one that is right of each form, and how it is asked
+for.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -43,8 +45,13 @@ class Sample:
 
     def make(self, scope: Scope, by: User, name: str = "mine", **typed: Any) -> Asset:
         """One that is there."""
-        sent = {key: [value] if isinstance(value, str) else value for key, value in (self.typed | typed).items()}
-        form = self.form(sent | {"name": [name], "scope": [str(scope)]}, scopes=[(scope, "there")], by=by)
+        sent = {
+            key: [value] if isinstance(value, str) else value
+            for key, value in (self.typed | typed).items()
+        }
+        form = self.form(
+            sent | {"name": [name], "scope": [str(scope)]}, scopes=[(scope, "there")], by=by
+        )
         assert form.judged(), (form.errors, form.rows and [row.errors for row in form.rows.all])
         return actions.create(form.model, form.values, scope=scope, by=by)
 
@@ -56,15 +63,32 @@ SAMPLES = (
     Sample(
         ENVIRONMENT,
         "",
-        {"image": "team/x", "serves": "Distributed:PyTorch", "variables-0-name": "A", "variables-0-value": "1"},
+        {
+            "image": "team/x",
+            "serves": "Distributed:PyTorch",
+            "variables-0-name": "A",
+            "variables-0-value": "1",
+        },
         {"image": "team/x", "environmentVariables": [{"name": "A", "value": "1"}]},
         ("image", "team/y"),
     ),
     Sample(
         COMPUTE,
         "",
-        {"gpu_devices": "1", "gpu_share": "portion", "gpu_percent": "50", "cpu_request": "0.5", "memory_request": "1G"},
-        {"gpuDevicesRequest": 1, "gpuRequestType": "portion", "gpuPortionRequest": 0.5, "cpuCoreRequest": 0.5, "cpuMemoryRequest": "1G"},
+        {
+            "gpu_devices": "1",
+            "gpu_share": "portion",
+            "gpu_percent": "50",
+            "cpu_request": "0.5",
+            "memory_request": "1G",
+        },
+        {
+            "gpuDevicesRequest": 1,
+            "gpuRequestType": "portion",
+            "gpuPortionRequest": 0.5,
+            "cpuCoreRequest": 0.5,
+            "cpuMemoryRequest": "1G",
+        },
         ("memory_request", "2G"),
     ),
     Sample(
@@ -77,13 +101,24 @@ SAMPLES = (
     Sample(
         DATA_SOURCE,
         "pvc",
-        {"way": "new", "size": "10Gi", "storage_class": "fast", "modes": ["ReadWriteMany"], "path": "/data", "access": "read-write"},
+        {
+            "way": "new",
+            "size": "10Gi",
+            "storage_class": "fast",
+            "modes": ["ReadWriteMany"],
+            "path": "/data",
+            "access": "read-write",
+        },
         {
             "existingPvc": False,
             "claimInfo": {
                 "size": "10Gi",
                 "storageClass": "fast",
-                "accessModes": {"readWriteOnce": False, "readOnlyMany": False, "readWriteMany": True},
+                "accessModes": {
+                    "readWriteOnce": False,
+                    "readOnlyMany": False,
+                    "readWriteMany": True,
+                },
             },
             "path": "/data",
             "access": "read-write",
@@ -94,7 +129,12 @@ SAMPLES = (
         DATA_SOURCE,
         "nfs",
         {"server": "nfs.example.com", "export": "/export", "path": "/data", "access": "read-only"},
-        {"server": "nfs.example.com", "path": "/export", "mountPath": "/data", "access": "read-only"},
+        {
+            "server": "nfs.example.com",
+            "path": "/export",
+            "mountPath": "/data",
+            "access": "read-only",
+        },
         ("export", "/other"),
     ),
     Sample(
@@ -108,14 +148,24 @@ SAMPLES = (
         DATA_SOURCE,
         "host-path",
         {"source": "/mnt/data", "path": "/data", "access": "read-only", "propagate": "on"},
-        {"path": "/mnt/data", "mountPath": "/data", "access": "read-only", "mountPropagation": "HostToContainer"},
+        {
+            "path": "/mnt/data",
+            "mountPath": "/data",
+            "access": "read-only",
+            "mountPropagation": "HostToContainer",
+        },
         ("source", "/mnt/other"),
     ),
     Sample(
         DATA_SOURCE,
         "config-map",
         {"configmap": "settings", "sub_path": "a.yaml", "mode": "0644", "path": "/etc/settings"},
-        {"configMap": "settings", "subPath": "a.yaml", "defaultMode": "0644", "mountPath": "/etc/settings"},
+        {
+            "configMap": "settings",
+            "subPath": "a.yaml",
+            "defaultMode": "0644",
+            "mountPath": "/etc/settings",
+        },
         ("configmap", "others"),
     ),
     Sample(
@@ -142,8 +192,14 @@ SAMPLES = (
     Sample(
         CREDENTIAL,
         "ssh-key",
-        {"private_key": f"-----BEGIN\n{SECRET}\n-----END", "known_hosts": "git.example.com ssh-ed25519 AAAA"},
-        {"privateKey": f"-----BEGIN\n{SECRET}\n-----END", "knownHosts": "git.example.com ssh-ed25519 AAAA"},
+        {
+            "private_key": f"-----BEGIN\n{SECRET}\n-----END",
+            "known_hosts": "git.example.com ssh-ed25519 AAAA",
+        },
+        {
+            "privateKey": f"-----BEGIN\n{SECRET}\n-----END",
+            "knownHosts": "git.example.com ssh-ed25519 AAAA",
+        },
         ("known_hosts", "git.example.com ssh-ed25519 BBBB"),
     ),
     Sample(
@@ -156,7 +212,11 @@ SAMPLES = (
 )
 BY_NAME = {str(sample): sample for sample in SAMPLES}
 CREDENTIALS = [sample for sample in SAMPLES if sample.kind is CREDENTIAL]
-ONE_OF_EACH = [next(sample for sample in SAMPLES if sample.kind is kind) for kind in KINDS if kind.key not in ("template", "policy")]
+ONE_OF_EACH = [
+    next(sample for sample in SAMPLES if sample.kind is kind)
+    for kind in KINDS
+    if kind.key not in ("template", "policy")
+]
 
 
 def client_of(user: User) -> Client:
@@ -174,5 +234,7 @@ class Api:
 
     def __call__(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         sent = {} if body is None else {"data": body, "content_type": "application/json"}
-        answer = getattr(self._client, method)(path, headers={"authorization": f"Bearer {self._token}"}, **sent)
+        answer = getattr(self._client, method)(
+            path, headers={"authorization": f"Bearer {self._token}"}, **sent
+        )
         return answer.status_code, answer.json()

@@ -1,4 +1,6 @@
-"""The tables of assets: searched, filtered, sorted, as CSV, with where each is used, and with the same few queries however long."""
+"""The tables of assets: searched, filtered, sorted, as CSV, with where each is used, and with the
+same few queries however long.
+"""
 
 from typing import Any
 
@@ -6,7 +8,15 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from environments.models import Asset, ComputeResource, Credential, DataSource, Environment, Policy, Template
+from environments.models import (
+    Asset,
+    ComputeResource,
+    Credential,
+    DataSource,
+    Environment,
+    Policy,
+    Template,
+)
 from projects.models import AccessRule, Department, Project, User
 from projects.permissions import PROJECT
 from projects.scopes import TENANT, of_cluster, of_department, of_project
@@ -20,8 +30,14 @@ EACH_KIND = pytest.mark.parametrize("sample", ONE_OF_EACH, ids=str)
 ROWS: dict[str, tuple[type[Asset], dict[str, Any]]] = {
     "environments": (Environment, {"image": "x"}),
     "compute-resources": (ComputeResource, {}),
-    "data-sources": (DataSource, {"kind": "git", "origin": {"repository": "https://a/b"}, "path": "/x"}),
-    "credentials": (Credential, {"kind": "generic", "public": {"keys": ["a"]}, "secret": '{"a": "b"}'}),
+    "data-sources": (
+        DataSource,
+        {"kind": "git", "origin": {"repository": "https://a/b"}, "path": "/x"},
+    ),
+    "credentials": (
+        Credential,
+        {"kind": "generic", "public": {"keys": ["a"]}, "secret": '{"a": "b"}'},
+    ),
     "templates": (Template, {}),
     "policies": (Policy, {}),
 }
@@ -88,13 +104,26 @@ def test_a_long_table_takes_the_same_queries(cast: Cast, path: str) -> None:
         return len(captured)
 
     def more(number: int) -> None:
-        made = [model(name=f"more-{number}-{each:04}", project=cast.team_a, created_by=cast.bob, **values) for each in range(number)]
+        made = [
+            model(
+                name=f"more-{number}-{each:04}", project=cast.team_a, created_by=cast.bob, **values
+            )
+            for each in range(number)
+        ]
         model.objects.bulk_create(made)
 
     more(60)
-    before = [queries(f"/{path}"), queries(f"/{path}?sort=-updated&q=more"), queries(f"/{path}?format=csv")]
+    before = [
+        queries(f"/{path}"),
+        queries(f"/{path}?sort=-updated&q=more"),
+        queries(f"/{path}?format=csv"),
+    ]
     more(1000)
-    after = [queries(f"/{path}"), queries(f"/{path}?sort=-updated&q=more"), queries(f"/{path}?format=csv")]
+    after = [
+        queries(f"/{path}"),
+        queries(f"/{path}?sort=-updated&q=more"),
+        queries(f"/{path}?format=csv"),
+    ]
     assert after[:2] == before[:2]
     assert after[2] <= before[2] + 3 * 3
     assert max(after[:2]) <= 14
@@ -107,10 +136,17 @@ def someone(name: str, **where: Any) -> User:
 
 
 @EACH_KIND
-def test_what_belongs_above_and_below_is_seen_and_what_is_beside_is_not(cast: Cast, sample: Sample) -> None:
+def test_what_belongs_above_and_below_is_seen_and_what_is_beside_is_not(
+    cast: Cast, sample: Sample
+) -> None:
     other = Department.objects.create(name="other")
     team_c = Project.objects.create(
-        name="team-c", department=other, cluster=cast.cluster, namespace="muster-team-c", queue="team-c", gpu_quota=1
+        name="team-c",
+        department=other,
+        cluster=cast.cluster,
+        namespace="muster-team-c",
+        queue="team-c",
+        gpu_quota=1,
     )
     scopes = {
         "tenant": TENANT,
@@ -125,7 +161,13 @@ def test_what_belongs_above_and_below_is_seen_and_what_is_beside_is_not(cast: Ca
         sample.make(scope, cast.alice, name)
     seen = {
         someone("of-a", project=cast.team_a): {"tenant", "cluster", "research", "team-a"},
-        someone("of-research", department=cast.research): {"tenant", "cluster", "research", "team-a", "team-b"},
+        someone("of-research", department=cast.research): {
+            "tenant",
+            "cluster",
+            "research",
+            "team-a",
+            "team-b",
+        },
         someone("of-cluster", cluster=cast.cluster): set(scopes),
         someone("of-nothing-yet", department=Department.objects.create(name="empty")): {"tenant"},
         User.objects.create(username="nobody"): set(),
@@ -139,8 +181,12 @@ def test_what_belongs_above_and_below_is_seen_and_what_is_beside_is_not(cast: Ca
 def test_where_assets_are_used_is_counted_as_far_as_one_may_see(cast: Cast) -> None:
     environment = BY_NAME["environment"].make(TENANT, cast.alice, "common")
     for project, by in ((cast.team_a, cast.bob), (cast.team_b, cast.mallory)):
-        workload = journal.opened(a_spec(project, f"train-of-{project.name}"), project=project, by=by)
-        UsedAsset.objects.create(workload=workload, kind="environment", asset=environment.pk, name="common", version=1)
+        workload = journal.opened(
+            a_spec(project, f"train-of-{project.name}"), project=project, by=by
+        )
+        UsedAsset.objects.create(
+            workload=workload, kind="environment", asset=environment.pk, name="common", version=1
+        )
 
     def counted(user: User) -> int:
         row = client_of(user).get("/environments").context["listing"].rows[0]

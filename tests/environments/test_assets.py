@@ -1,4 +1,6 @@
-"""The pages of assets, the same for every kind: made, changed, copied, deleted, looked at; and who may do what there."""
+"""The pages of assets, the same for every kind: made, changed, copied, deleted, looked at; and who
+may do what there.
+"""
 
 import re
 from typing import Any
@@ -26,7 +28,9 @@ def mallory(cast: Cast) -> Any:
 def test_what_is_built_in_is_made_once(db: None) -> None:
     assert builtin.ensure() == len(builtin.COMPUTE) + len(builtin.ENVIRONMENTS)
     assert builtin.ensure() == 0
-    found = {each.name: (each.gpu_devices, each.gpu_portion) for each in ComputeResource.objects.all()}
+    found = {
+        each.name: (each.gpu_devices, each.gpu_portion) for each in ComputeResource.objects.all()
+    }
     assert {name: (devices, str(portion)) for name, (devices, portion) in found.items()} == {
         "small-fraction": (1, "0.100"),
         "half-gpu": (1, "0.500"),
@@ -34,7 +38,9 @@ def test_what_is_built_in_is_made_once(db: None) -> None:
         "two-gpus": (2, "None"),
         "cpu-only": (0, "None"),
     }
-    assert {(each.cpu_request, each.memory_request) for each in ComputeResource.objects.all()} == {("0.1", "100M")}
+    assert {(each.cpu_request, each.memory_request) for each in ComputeResource.objects.all()} == {
+        ("0.1", "100M")
+    }
 
 
 @EACH
@@ -48,10 +54,18 @@ def test_one_is_made_changed_copied_and_deleted(cast: Cast, sample: Sample) -> N
     page = client.get(f"{path}/{made.pk}/edit").content.decode()
     started = re.search(r'name="started_from" value="([^"]+)"', page)
     assert started
-    changed = given | {"description": "new words", "started_from": started[1], sample.change[0]: sample.change[1]}
+    changed = given | {
+        "description": "new words",
+        "started_from": started[1],
+        sample.change[0]: sample.change[1],
+    }
     assert client.post(f"{path}/{made.pk}/edit", changed).status_code == 302
     made = model.objects.get(name="mine")
-    assert (made.version, made.updated_by, made.description or sample.change[0]) == (2, cast.mallory, made.description)
+    assert (made.version, made.updated_by, made.description or sample.change[0]) == (
+        2,
+        cast.mallory,
+        made.description,
+    )
     assert "new words" in client.get(path).content.decode() or sample.change[0] == "description"
     shown = client.get(f"{path}/{made.pk}").content.decode()
     assert "by mallory" in shown
@@ -61,7 +75,9 @@ def test_one_is_made_changed_copied_and_deleted(cast: Cast, sample: Sample) -> N
     assert "Delete mine?" in client.get(f"{path}/{made.pk}/delete").content.decode()
     assert client.post(f"{path}/{made.pk}/delete").status_code == 302
     assert [each.name for each in model.objects.all()] == ["mine-copy"]
-    events = AuditEntry.objects.filter(entity=sample.kind.key, entity_id=str(made.pk)).order_by("pk")
+    events = AuditEntry.objects.filter(entity=sample.kind.key, entity_id=str(made.pk)).order_by(
+        "pk"
+    )
     assert [each.event for each in events] == ["create", "update", "delete"]
     assert sample.change[0] == "description" or events[1].before
 
@@ -70,11 +86,17 @@ def test_one_is_made_changed_copied_and_deleted(cast: Cast, sample: Sample) -> N
 def test_an_asset_is_edited_as_it_is(cast: Cast, sample: Sample) -> None:
     asset = sample.make(of_project(cast.team_b), cast.mallory)
     left_out = ("_state", "updated_at", "updated_by_id", "version", "secret")
-    before = {name: value for name, value in vars(sample.kind.model.objects.get(pk=asset.pk)).items() if name not in left_out}
+    before = {
+        name: value
+        for name, value in vars(sample.kind.model.objects.get(pk=asset.pk)).items()
+        if name not in left_out
+    }
     client = mallory(cast)
     page = client.get(f"/{sample.kind.path}/{asset.pk}/edit")
     form: QueryDict = page.context["form"].data
-    sent = {name: form.getlist(name) for name in form} | {"started_from": page.context["started_from"]}
+    sent = {name: form.getlist(name) for name in form} | {
+        "started_from": page.context["started_from"]
+    }
     assert client.post(f"/{sample.kind.path}/{asset.pk}/edit", sent).status_code == 302
     after = sample.kind.model.objects.get(pk=asset.pk)
     assert {name: vars(after)[name] for name in before} == before
@@ -116,7 +138,9 @@ def test_everybodys_assets_are_the_administrators(cast: Cast, sample: Sample) ->
 @pytest.mark.parametrize("path", ["environments", "compute-resources"])
 def test_what_is_built_in_cannot_be_changed(cast: Cast, path: str) -> None:
     model: type[Asset] = Environment if path == "environments" else ComputeResource
-    asset = model.objects.create(name="given", is_built_in=True, **({"image": "x"} if model is Environment else {}))
+    asset = model.objects.create(
+        name="given", is_built_in=True, **({"image": "x"} if model is Environment else {})
+    )
     client = client_of(cast.alice)
     assert client.post(f"/{path}/{asset.pk}/delete").status_code == 403
     assert "Built in" in client.get(f"/{path}").content.decode()
@@ -130,7 +154,12 @@ def test_a_name_is_free_once_in_a_scope(cast: Cast, sample: Sample) -> None:
     answer = mallory(cast).post(sample.new, given)
     assert answer.status_code == 422
     assert re.search(r'id="id_name_error">.*There is one called taken', answer.content.decode())
-    assert client_of(cast.alice).post(sample.new, given | {"scope": f"project:{cast.team_a.pk}"}).status_code == 302
+    assert (
+        client_of(cast.alice)
+        .post(sample.new, given | {"scope": f"project:{cast.team_a.pk}"})
+        .status_code
+        == 302
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,8 +173,15 @@ def test_a_name_is_free_once_in_a_scope(cast: Cast, sample: Sample) -> None:
         ({"memory_request": "lots"}, "memory_request", "must be a number with an optional unit"),
     ],
 )
-def test_what_is_wrong_stands_beside_its_field(cast: Cast, changes: dict[str, str], field: str, words: str) -> None:
-    given = {"gpu_devices": "1", "gpu_share": "whole", "name": "mine", "scope": f"project:{cast.team_a.pk}"}
+def test_what_is_wrong_stands_beside_its_field(
+    cast: Cast, changes: dict[str, str], field: str, words: str
+) -> None:
+    given = {
+        "gpu_devices": "1",
+        "gpu_share": "whole",
+        "name": "mine",
+        "scope": f"project:{cast.team_a.pk}",
+    }
     answer = client_of(cast.bob).post("/compute-resources/new", given | changes)
     assert answer.status_code == 422
     assert re.search(rf'id="id_{field}_error">.*{words}', answer.content.decode())
@@ -165,8 +201,14 @@ def test_what_is_typed_is_shown_as_text(cast: Cast, sample: Sample) -> None:
 
 
 @EACH
-def test_a_form_that_is_wrong_keeps_what_was_typed_but_no_secret(cast: Cast, sample: Sample) -> None:
-    given = sample.typed | {"name": "", "description": "kept words", "scope": f"project:{cast.team_b.pk}"}
+def test_a_form_that_is_wrong_keeps_what_was_typed_but_no_secret(
+    cast: Cast, sample: Sample
+) -> None:
+    given = sample.typed | {
+        "name": "",
+        "description": "kept words",
+        "scope": f"project:{cast.team_b.pk}",
+    }
     answer = mallory(cast).post(sample.new, given)
     assert answer.status_code == 422
     assert "kept words" in answer.content.decode()

@@ -1,4 +1,6 @@
-"""Assets over REST: the same rules as on the pages, nothing of a secret, and a change that comes too late is told what changed."""
+"""Assets over REST: the same rules as on the pages, nothing of a secret, and a change that comes
+too late is told what changed.
+"""
 
 import json
 import uuid
@@ -12,7 +14,16 @@ from environments.models import Environment
 from projects.models import AuditEntry
 from projects.scopes import TENANT, of_cluster, of_department, of_project
 from tests.cast import Cast
-from tests.environments.assets import BY_NAME, CREDENTIALS, ONE_OF_EACH, SAMPLES, SECRET, Api, Sample, client_of
+from tests.environments.assets import (
+    BY_NAME,
+    CREDENTIALS,
+    ONE_OF_EACH,
+    SAMPLES,
+    SECRET,
+    Api,
+    Sample,
+    client_of,
+)
 
 pytestmark = pytest.mark.django_db
 EACH = pytest.mark.parametrize("sample", SAMPLES, ids=str)
@@ -25,8 +36,15 @@ def test_one_is_made_read_changed_and_deleted(cast: Cast, sample: Sample) -> Non
     meta = {"name": "mine", "description": "words", "scope": "project", "projectId": cast.team_b.pk}
     status, made = api("post", sample.api, {"meta": meta, "spec": sample.spec})
     assert status == 202, made
-    assert {name: made["meta"][name] for name in (*meta, "createdBy", "version")} == meta | {"createdBy": "mallory", "version": 1}
-    secret = {part.place.removeprefix("spec.").partition(".")[0] for part in sample.form.rest.parts if part.is_secret}  # type: ignore[union-attr]
+    assert {name: made["meta"][name] for name in (*meta, "createdBy", "version")} == meta | {
+        "createdBy": "mallory",
+        "version": 1,
+    }
+    secret = {
+        part.place.removeprefix("spec.").partition(".")[0]
+        for part in sample.form.rest.parts
+        if part.is_secret
+    }  # type: ignore[union-attr]
     assert {name: made["spec"].get(name) for name in sample.spec if name not in secret} == {
         name: value for name, value in sample.spec.items() if name not in secret
     }
@@ -34,15 +52,21 @@ def test_one_is_made_read_changed_and_deleted(cast: Cast, sample: Sample) -> Non
     assert api("get", address) == (200, made)
     assert api("get", sample.api)[1]["entries"] == [made]
     status, changed = api("patch", address, {"meta": {"description": "other words", "version": 1}})
-    assert (status, changed["meta"]["version"], changed["meta"]["description"]) == (202, 2, "other words")
+    assert (status, changed["meta"]["version"], changed["meta"]["description"]) == (
+        202,
+        2,
+        "other words",
+    )
     assert changed["spec"] == made["spec"]
     status, put = api("put", address, changed)
     assert (status, put["spec"], put["meta"]["version"]) == (202, made["spec"], 3)
     assert api("delete", address)[0] == 202
     assert api("get", address)[0] == 404
-    assert list(AuditEntry.objects.filter(entity=sample.kind.key).order_by("pk").values_list("event", flat=True)) == [
-        *("create", "update", "update", "delete")
-    ]
+    assert list(
+        AuditEntry.objects.filter(entity=sample.kind.key)
+        .order_by("pk")
+        .values_list("event", flat=True)
+    ) == [*("create", "update", "update", "delete")]
 
 
 @EACH
@@ -60,25 +84,82 @@ def test_what_is_not_known_is_refused_by_its_name(cast: Cast, sample: Sample) ->
     [
         ("environment", {"image": 5}, "spec.image", "must be a text"),
         ("environment", {}, "spec.image", "must be given"),
-        ("environment", {"image": "x", "environmentVariables": [{"name": "1", "value": ""}]}, "spec.environmentVariables.0.name", "must"),
-        ("environment", {"image": "x", "environmentVariables": {"a": 1}}, "spec.environmentVariables", "must be a list"),
-        ("environment", {"image": "x", "imagePullPolicy": "Often"}, "spec.imagePullPolicy", "must be one of Always"),
+        (
+            "environment",
+            {"image": "x", "environmentVariables": [{"name": "1", "value": ""}]},
+            "spec.environmentVariables.0.name",
+            "must",
+        ),
+        (
+            "environment",
+            {"image": "x", "environmentVariables": {"a": 1}},
+            "spec.environmentVariables",
+            "must be a list",
+        ),
+        (
+            "environment",
+            {"image": "x", "imagePullPolicy": "Often"},
+            "spec.imagePullPolicy",
+            "must be one of Always",
+        ),
         ("compute", {"gpuDevicesRequest": -1}, "spec.gpuDevicesRequest", "from 0"),
-        ("compute", {"gpuDevicesRequest": True}, "spec.gpuDevicesRequest", "must be a whole number"),
+        (
+            "compute",
+            {"gpuDevicesRequest": True},
+            "spec.gpuDevicesRequest",
+            "must be a whole number",
+        ),
         ("compute", {"cpuCoreRequest": "1"}, "spec.cpuCoreRequest", "must be a number"),
         ("data-source-git", {"repository": "ftp://x/y", "path": "/x"}, "spec.repository", "must"),
         ("data-source-git", {"repository": "https://a/b", "path": "x"}, "spec.path", "must"),
-        ("data-source-pvc", {"existingPvc": False, "path": "/x"}, "spec.claimInfo.size", "must be given"),
-        ("data-source-s3", {"bucket": "images", "url": "http://169.254.169.254", "path": "/x"}, "spec.url", "leads where it may not"),
-        ("data-source-nfs", {"server": "metadata.google.internal", "path": "/e", "mountPath": "/x"}, "spec.server", "leads where"),
-        ("data-source-config-map", {"configMap": "a", "mountPath": "/x", "defaultMode": "0999"}, "spec.defaultMode", "like 0644"),
-        ("credential-registry", {"url": "https://", "user": "x", "password": "y"}, "spec.url", "must be the address"),
+        (
+            "data-source-pvc",
+            {"existingPvc": False, "path": "/x"},
+            "spec.claimInfo.size",
+            "must be given",
+        ),
+        (
+            "data-source-s3",
+            {"bucket": "images", "url": "http://169.254.169.254", "path": "/x"},
+            "spec.url",
+            "leads where it may not",
+        ),
+        (
+            "data-source-nfs",
+            {"server": "metadata.google.internal", "path": "/e", "mountPath": "/x"},
+            "spec.server",
+            "leads where",
+        ),
+        (
+            "data-source-config-map",
+            {"configMap": "a", "mountPath": "/x", "defaultMode": "0999"},
+            "spec.defaultMode",
+            "like 0644",
+        ),
+        (
+            "credential-registry",
+            {"url": "https://", "user": "x", "password": "y"},
+            "spec.url",
+            "must be the address",
+        ),
         ("credential-password", {"user": "x"}, "spec.password", "must be given"),
-        ("credential-generic", {"keyValuePairs": [{"key": "a b", "value": "x"}]}, "spec.keyValuePairs.0.key", "must"),
-        ("credential-generic", {"keyValuePairs": [{"key": "a", "value": ""}]}, "spec.keyValuePairs.0.value", "must be given"),
+        (
+            "credential-generic",
+            {"keyValuePairs": [{"key": "a b", "value": "x"}]},
+            "spec.keyValuePairs.0.key",
+            "must",
+        ),
+        (
+            "credential-generic",
+            {"keyValuePairs": [{"key": "a", "value": ""}]},
+            "spec.keyValuePairs.0.value",
+            "must be given",
+        ),
     ],
 )
-def test_what_is_wrong_is_named(cast: Cast, name: str, spec: dict[str, object], field: str, words: str) -> None:
+def test_what_is_wrong_is_named(
+    cast: Cast, name: str, spec: dict[str, object], field: str, words: str
+) -> None:
     meta = {"name": "mine", "projectId": cast.team_b.pk}
     status, answer = Api(cast.mallory)("post", BY_NAME[name].api, {"meta": meta, "spec": spec})
     assert status == 400
@@ -99,14 +180,20 @@ def test_what_is_wrong_is_named(cast: Cast, name: str, spec: dict[str, object], 
         ({"name": "x", "projectId": 1, "version": "1"}, "meta.version"),
     ],
 )
-def test_what_is_wrong_with_the_meta_data_is_named(cast: Cast, meta: dict[str, object], field: str) -> None:
+def test_what_is_wrong_with_the_meta_data_is_named(
+    cast: Cast, meta: dict[str, object], field: str
+) -> None:
     given = meta | ({"projectId": cast.team_b.pk} if "projectId" in meta else {})
-    status, answer = Api(cast.mallory)("post", "/api/v1/asset/environment", {"meta": given, "spec": {"image": "x"}})
+    status, answer = Api(cast.mallory)(
+        "post", "/api/v1/asset/environment", {"meta": given, "spec": {"image": "x"}}
+    )
     assert status == 400
     assert field in {each["field"] for each in answer["details"]}
 
 
-@pytest.mark.parametrize("body", [[], "x", 5, {"meta": []}, {"spec": "x"}, {"meta": {"name": {"a": 1}}}])
+@pytest.mark.parametrize(
+    "body", [[], "x", 5, {"meta": []}, {"spec": "x"}, {"meta": {"name": {"a": 1}}}]
+)
 def test_a_body_of_another_shape_is_refused(cast: Cast, body: object) -> None:
     assert Api(cast.mallory)("post", "/api/v1/asset/compute", body)[0] == 400
 
@@ -119,25 +206,46 @@ def test_a_change_that_comes_too_late_is_told_what_changed(cast: Cast, sample: S
     status, answer = api("patch", address, {"meta": {"description": "second", "version": 1}})
     assert status == 409
     assert "its version is 2, and you changed 1. alice changed description" in answer["message"]
-    assert api("put", address, {"meta": {"name": "mine", "version": 1}, "spec": sample.spec})[0] == 409
+    assert (
+        api("put", address, {"meta": {"name": "mine", "version": 1}, "spec": sample.spec})[0] == 409
+    )
     assert api("delete", f"{address}?version=1")[0] == 409
     assert api("get", address)[1]["meta"]["description"] == "first"
     assert api("patch", address, {"meta": {"description": "third"}})[0] == 202
 
 
 @EACH_KIND
-def test_another_teams_asset_is_not_there_and_what_one_only_sees_is_refused(cast: Cast, sample: Sample) -> None:
-    theirs, common = sample.make(of_project(cast.team_a), cast.alice, "theirs"), sample.make(TENANT, cast.alice, "common")
+def test_another_teams_asset_is_not_there_and_what_one_only_sees_is_refused(
+    cast: Cast, sample: Sample
+) -> None:
+    theirs, common = (
+        sample.make(of_project(cast.team_a), cast.alice, "theirs"),
+        sample.make(TENANT, cast.alice, "common"),
+    )
     mallory, vera = Api(cast.mallory), Api(cast.vera)
     change = {"meta": {"description": "x"}}
     for key in (theirs.pk, uuid.uuid4()):
-        answers = [mallory(method, f"{sample.api}/{key}", body) for method, body in (("get", None), ("patch", change), ("delete", None))]
+        answers = [
+            mallory(method, f"{sample.api}/{key}", body)
+            for method, body in (("get", None), ("patch", change), ("delete", None))
+        ]
         assert [status for status, _ in answers] == [404, 404, 404]
     assert [each["meta"]["name"] for each in mallory("get", sample.api)[1]["entries"]] == ["common"]
     assert mallory("patch", f"{sample.api}/{common.pk}", change)[0] == 403
     assert vera("delete", f"{sample.api}/{theirs.pk}")[0] == 403
-    assert vera("post", sample.api, {"meta": {"name": "x", "projectId": cast.team_a.pk}, "spec": sample.spec})[0] == 403
-    taken = mallory("post", sample.api, {"meta": {"name": "x", "projectId": cast.team_a.pk}, "spec": sample.spec})
+    assert (
+        vera(
+            "post",
+            sample.api,
+            {"meta": {"name": "x", "projectId": cast.team_a.pk}, "spec": sample.spec},
+        )[0]
+        == 403
+    )
+    taken = mallory(
+        "post",
+        sample.api,
+        {"meta": {"name": "x", "projectId": cast.team_a.pk}, "spec": sample.spec},
+    )
     assert taken[0] == 400
 
 
@@ -160,7 +268,10 @@ def test_a_list_is_narrowed_by_scope(cast: Cast) -> None:
         sample.make(scope, alice, name)
 
     def names(query: str) -> set[str]:
-        return {each["meta"]["name"] for each in Api(alice)("get", f"{sample.api}?{query}")[1]["entries"]}
+        return {
+            each["meta"]["name"]
+            for each in Api(alice)("get", f"{sample.api}?{query}")[1]["entries"]
+        }
 
     assert names("") == set(scopes)
     assert names("scope=tenant") == {"tenant"}
@@ -168,8 +279,18 @@ def test_a_list_is_narrowed_by_scope(cast: Cast) -> None:
     assert names(f"scope=project&projectId={cast.team_a.pk}") == {"team-a"}
     assert names(f"projectId={cast.team_a.pk}") == {"tenant", "cluster", "research", "team-a"}
     assert names(f"departmentId={cast.research.pk}") == {"tenant", "research"}
-    assert names(f"departmentId={cast.research.pk}&includeDescendants=true") == {"tenant", "research", "team-a", "team-b"}
-    assert names(f"clusterId={cast.cluster.pk}&includeDescendants=true") == {"tenant", "cluster", "team-a", "team-b"}
+    assert names(f"departmentId={cast.research.pk}&includeDescendants=true") == {
+        "tenant",
+        "research",
+        "team-a",
+        "team-b",
+    }
+    assert names(f"clusterId={cast.cluster.pk}&includeDescendants=true") == {
+        "tenant",
+        "cluster",
+        "team-a",
+        "team-b",
+    }
     assert names("name=tenant") == {"tenant"}
     assert names("filterBy=name%3D%40team") == {"team-a", "team-b"}
     assert Api(alice)("get", f"{sample.api}?scope=project&includeDescendants=true")[0] == 400
@@ -182,7 +303,13 @@ def test_no_answer_has_a_secret(cast: Cast, sample: Sample) -> None:
     body = {"meta": {"name": "mine", "projectId": cast.team_b.pk}, "spec": sample.spec}
     _, made = api("post", sample.api, body)
     address = f"{sample.api}/{made['meta']['id']}"
-    for answer in (made, api("get", address), api("get", sample.api), api("put", address, body), api("patch", address, {"meta": {}})):
+    for answer in (
+        made,
+        api("get", address),
+        api("get", sample.api),
+        api("put", address, body),
+        api("patch", address, {"meta": {}}),
+    ):
         assert SECRET not in str(answer)
 
 
@@ -194,7 +321,10 @@ def test_a_long_list_takes_the_same_queries(cast: Cast) -> None:
             assert len(api("get", "/api/v1/asset/environment?limit=50")[1]["entries"]) == 50
         return len(captured)
 
-    made = [Environment(name=f"a-{each:04}", project=cast.team_a, image="x", created_by=cast.bob) for each in range(1060)]
+    made = [
+        Environment(name=f"a-{each:04}", project=cast.team_a, image="x", created_by=cast.bob)
+        for each in range(1060)
+    ]
     Environment.objects.bulk_create(made[:60])
     queries()
     before = queries()
@@ -212,22 +342,41 @@ PAD = {"name": "PAD", "value": LONG}
     ("path", "spec"),
     [
         ("asset/environment", {"image": "team/x", "environmentVariables": [TOKENS, PAD]}),
-        ("asset/policies", {"rules": {"variables": {"default": {"API_TOKEN": SECRET, "PAD": LONG}}}}),
-        ("workload-templates/trainings", {"image": "team/x", "environmentVariables": [TOKENS, PAD]}),
+        (
+            "asset/policies",
+            {"rules": {"variables": {"default": {"API_TOKEN": SECRET, "PAD": LONG}}}},
+        ),
+        (
+            "workload-templates/trainings",
+            {"image": "team/x", "environmentVariables": [TOKENS, PAD]},
+        ),
     ],
 )
-def test_no_entry_of_the_audit_log_has_a_secret_however_long_it_is(cast: Cast, path: str, spec: dict[str, Any]) -> None:
+def test_no_entry_of_the_audit_log_has_a_secret_however_long_it_is(
+    cast: Cast, path: str, spec: dict[str, Any]
+) -> None:
     api, page = Api(cast.alice), client_of(cast.alice)
-    status, made = api("post", f"/api/v1/{path}", {"meta": {"name": "mine", "scope": "tenant"}, "spec": spec})
+    status, made = api(
+        "post", f"/api/v1/{path}", {"meta": {"name": "mine", "scope": "tenant"}, "spec": spec}
+    )
     assert status == 202, made
     other = json.loads(json.dumps(spec).replace(LONG, LONG[:-1]))
-    assert api("patch", f"/api/v1/{path}/{made['meta']['id']}", {"meta": {"name": "other"}, "spec": other})[0] == 202
+    assert (
+        api(
+            "patch",
+            f"/api/v1/{path}/{made['meta']['id']}",
+            {"meta": {"name": "other"}, "spec": other},
+        )[0]
+        == 202
+    )
     assert api("delete", f"/api/v1/{path}/{made['meta']['id']}")[0] == 202
     entries = list(AuditEntry.objects.filter(entity_id=made["meta"]["id"]))
     assert [each.event for each in entries] == ["delete", "update", "create"]
     assert "API_TOKEN" in str(entries[0].before)
     assert LONG[:400] in str(entries[0].before)
-    told = [str([each.before, each.after]) for each in entries] + [json.dumps(api("get", "/api/v1/audit/log")[1])]
+    told = [str([each.before, each.after]) for each in entries] + [
+        json.dumps(api("get", "/api/v1/audit/log")[1])
+    ]
     told += [page.get(f"/audit/{each.pk}").content.decode() for each in entries]
     for address in ("/audit?format=csv", "/audit/export"):
         answer = page.get(address)

@@ -1,4 +1,6 @@
-"""Credentials: a secret is written and never read back, and what something logs in with is not deleted under it."""
+"""Credentials: a secret is written and never read back, and what something logs in with is not
+deleted under it.
+"""
 
 import json
 import re
@@ -31,12 +33,21 @@ def told(entry: AuditEntry) -> dict[str, Any]:
 
 
 @EACH
-def test_a_secret_is_in_no_page_no_row_in_clear_and_no_log(cast: Cast, sample: Sample, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_secret_is_in_no_page_no_row_in_clear_and_no_log(
+    cast: Cast, sample: Sample, caplog: pytest.LogCaptureFixture
+) -> None:
     client = client_of(cast.mallory)
     given = sample.typed | {"name": "mine", "scope": f"project:{cast.team_b.pk}"}
     assert client.post(sample.new, given).status_code == 302
     made = Credential.objects.get(name="mine")
-    for path in ("", f"/{made.pk}", f"/{made.pk}/edit", f"/{made.pk}/copy", f"/{made.pk}/delete", "?format=csv"):
+    for path in (
+        "",
+        f"/{made.pk}",
+        f"/{made.pk}/edit",
+        f"/{made.pk}/copy",
+        f"/{made.pk}/delete",
+        "?format=csv",
+    ):
         page = client.get(f"/credentials{path}").content.decode()
         assert SECRET not in page, path
         for seal in re.findall(r'name="started_from" value="([^"]+)"', page):
@@ -59,7 +70,11 @@ def test_an_empty_secret_keeps_the_one_that_is_stored(cast: Cast, sample: Sample
     sent |= {"started_from": page.context["started_from"], "description": "other"}
     assert client.post(address, sent).status_code == 302
     after = Credential.objects.get(pk=made.pk)
-    assert (after.secret, after.secret_at, after.description) == (before.secret, before.secret_at, "other")
+    assert (after.secret, after.secret_at, after.description) == (
+        before.secret,
+        before.secret_at,
+        "other",
+    )
     assert "secret" not in told(AuditEntry.objects.get(event="update"))
 
 
@@ -67,7 +82,11 @@ def test_an_empty_secret_keeps_the_one_that_is_stored(cast: Cast, sample: Sample
 def test_a_new_secret_takes_its_place(cast: Cast, sample: Sample) -> None:
     made = sample.make(of_project(cast.team_b), cast.mallory)
     before = Credential.objects.get(pk=made.pk)
-    status, _ = Api(cast.mallory)("patch", f"{sample.api}/{made.pk}", json.loads(json.dumps({"spec": sample.spec}).replace(SECRET, "anew")))
+    status, _ = Api(cast.mallory)(
+        "patch",
+        f"{sample.api}/{made.pk}",
+        json.loads(json.dumps({"spec": sample.spec}).replace(SECRET, "anew")),
+    )
     after = Credential.objects.get(pk=made.pk)
     assert status == 202
     assert "anew" in after.secret
@@ -87,9 +106,15 @@ def test_a_copy_needs_its_secret_anew(cast: Cast, sample: Sample) -> None:
 
 
 def test_keys_of_a_generic_secret_come_go_and_stay(cast: Cast) -> None:
-    made = BY_NAME["credential-generic"].make(of_project(cast.team_b), cast.mallory, **{"keys-1-key": "old", "keys-1-value": "gone"})
+    made = BY_NAME["credential-generic"].make(
+        of_project(cast.team_b), cast.mallory, **{"keys-1-key": "old", "keys-1-value": "gone"}
+    )
     pairs = [{"key": "token", "value": ""}, {"key": "new", "value": "there"}]
-    status, _ = Api(cast.mallory)("patch", f"/api/v1/asset/credentials/generic-secret/{made.pk}", {"spec": {"keyValuePairs": pairs}})
+    status, _ = Api(cast.mallory)(
+        "patch",
+        f"/api/v1/asset/credentials/generic-secret/{made.pk}",
+        {"spec": {"keyValuePairs": pairs}},
+    )
     after = Credential.objects.get(pk=made.pk)
     assert status == 202
     assert after.public == {"keys": ["token", "new"]}
@@ -106,7 +131,9 @@ def test_keys_of_a_generic_secret_come_go_and_stay(cast: Cast) -> None:
         ("credential-generic", "Opaque", {"token"}),
     ],
 )
-def test_a_clusters_secret_is_made_of_what_was_typed(cast: Cast, name: str, type_: str, keys: set[str]) -> None:
+def test_a_clusters_secret_is_made_of_what_was_typed(
+    cast: Cast, name: str, type_: str, keys: set[str]
+) -> None:
     made = Credential.objects.get(pk=BY_NAME[name].make(of_project(cast.team_b), cast.mallory).pk)
     found, data = credentials.secret_object_data(made)
     assert (found, set(data)) == (type_, keys)
@@ -132,7 +159,9 @@ def test_what_logs_in_with_it_is_named_as_far_as_one_may_see(cast: Cast) -> None
     a_source(cast, password, "team_a")
     a_source(cast, password, "team_b")
     workload = journal.opened(a_spec(cast.team_a, "train1"), project=cast.team_a, by=cast.bob)
-    UsedAsset.objects.create(workload=workload, kind="credential", asset=password.pk, name="common", version=1)
+    UsedAsset.objects.create(
+        workload=workload, kind="credential", asset=password.pk, name="common", version=1
+    )
     template = actions.create(
         Template,
         {"name": "starts-with-it", "form": {"setup": {"x": [str(password.pk)]}}},
@@ -142,7 +171,9 @@ def test_what_logs_in_with_it_is_named_as_far_as_one_may_see(cast: Cast) -> None
     with pytest.raises(Clash, match=r"source-of-team_a.*source-of-team_b.*train1.*starts-with-it"):
         actions.remove(password, cast.alice)
     client = client_of(cast.alice)
-    assert "cannot be deleted yet" in client.get(f"/credentials/{password.pk}/delete").content.decode()
+    assert (
+        "cannot be deleted yet" in client.get(f"/credentials/{password.pk}/delete").content.decode()
+    )
     assert client.post(f"/credentials/{password.pk}/delete").status_code == 409
     assert Api(cast.alice)("delete", f"/api/v1/asset/credentials/password/{password.pk}")[0] == 409
     held = actions.holding(password, cast.mallory)
@@ -164,28 +195,45 @@ def test_a_data_source_takes_no_credential_from_beside_or_below(cast: Cast) -> N
     beside = client_of(cast.mallory).post(new, given | {"scope": f"project:{cast.team_b.pk}"})
     assert (beside.status_code, "theirs" in beside.content.decode()) == (422, False)
     below = client_of(cast.alice).post(new, given | {"scope": "tenant"})
-    assert (below.status_code, "and this data source is seen beyond that" in below.content.decode()) == (422, True)
-    assert client_of(cast.alice).post(new, given | {"scope": f"project:{cast.team_a.pk}"}).status_code == 302
+    assert (
+        below.status_code,
+        "and this data source is seen beyond that" in below.content.decode(),
+    ) == (422, True)
+    assert (
+        client_of(cast.alice).post(new, given | {"scope": f"project:{cast.team_a.pk}"}).status_code
+        == 302
+    )
 
 
 def test_a_credential_stays_in_reach_of_what_logs_in_with_it(cast: Cast) -> None:
     password = a_password(cast)
     a_source(cast, password)
     body = {"meta": {"scope": "project", "projectId": cast.team_a.pk}}
-    status, answer = Api(cast.alice)("patch", f"/api/v1/asset/credentials/password/{password.pk}", body)
-    assert (status, "is used beyond it by data source source-of-team_b. Choose a wider scope" in answer["message"]) == (409, True)
+    status, answer = Api(cast.alice)(
+        "patch", f"/api/v1/asset/credentials/password/{password.pk}", body
+    )
+    assert (
+        status,
+        "is used beyond it by data source source-of-team_b. Choose a wider scope"
+        in answer["message"],
+    ) == (409, True)
 
 
 def made_from(cast: Cast, credential: Credential, name: str = "train1") -> Workload:
     """A workload of team-a that has the credential's Secret."""
     workload = journal.opened(a_spec(cast.team_a, name), project=cast.team_a, by=cast.bob)
-    UsedAsset.objects.create(workload=workload, kind="credential", asset=credential.pk, name=credential.name, version=1)
+    UsedAsset.objects.create(
+        workload=workload, kind="credential", asset=credential.pk, name=credential.name, version=1
+    )
     return workload
 
 
 def wanted(project: Project) -> set[str]:
     """The Secrets that its namespace is to have."""
-    return {each.name for each in cluster_secrets.of_projects([Project.objects.get(pk=project.pk)])[project.pk]}
+    return {
+        each.name
+        for each in cluster_secrets.of_projects([Project.objects.get(pk=project.pk)])[project.pk]
+    }
 
 
 def test_a_credential_stays_where_workloads_and_templates_have_it(cast: Cast) -> None:
@@ -196,7 +244,10 @@ def test_a_credential_stays_where_workloads_and_templates_have_it(cast: Cast) ->
     address, api = f"/api/v1/asset/credentials/password/{password.pk}", Api(cast.alice)
     away = {"meta": {"scope": "project", "projectId": cast.team_b.pk}}
     status, answer = api("patch", address, away)
-    assert (status, "beyond it by workload train1, template starts-with-it. Choose" in answer["message"]) == (409, True)
+    assert (
+        status,
+        "beyond it by workload train1, template starts-with-it. Choose" in answer["message"],
+    ) == (409, True)
     assert credentials.secret_name(password) in wanted(cast.team_a)
     there = {"meta": {"scope": "department", "departmentId": cast.research.pk}}
     assert api("patch", address, there)[0] == 202
@@ -209,9 +260,16 @@ def test_a_credential_stays_where_workloads_and_templates_have_it(cast: Cast) ->
 def test_a_wider_scope_takes_it_from_nobody(cast: Cast) -> None:
     """Whatever uses it from beyond its scope has less of it before than after."""
     theirs = BY_NAME["credential-password"].make(of_project(cast.team_a), cast.alice, "theirs")
-    actions.create(Template, {"name": "t", "form": {"setup": {"x": [str(theirs.pk)]}}}, scope=TENANT, by=cast.alice)
+    actions.create(
+        Template,
+        {"name": "t", "form": {"setup": {"x": [str(theirs.pk)]}}},
+        scope=TENANT,
+        by=cast.alice,
+    )
     body = {"meta": {"scope": "department", "departmentId": cast.research.pk}}
-    assert Api(cast.alice)("patch", f"/api/v1/asset/credentials/password/{theirs.pk}", body)[0] == 202
+    assert (
+        Api(cast.alice)("patch", f"/api/v1/asset/credentials/password/{theirs.pk}", body)[0] == 202
+    )
 
 
 def test_who_loses_it_is_named_as_far_as_one_may_see(cast: Cast) -> None:
@@ -225,39 +283,63 @@ def test_who_loses_it_is_named_as_far_as_one_may_see(cast: Cast) -> None:
     assert (lost.words, bool(lost)) == (f"{uses.MOST + 3} uses that you may not see", True)
     assert uses.beyond(password, of_project(cast.team_b), cast.alice).words.endswith(" and 3 more")
     assert actions.holding(password, cast.alice).hidden == 0
-    for scope in (of_project(cast.team_a), of_department(cast.research), of_cluster(cast.cluster.pk)):
+    for scope in (
+        of_project(cast.team_a),
+        of_department(cast.research),
+        of_cluster(cast.cluster.pk),
+    ):
         assert not uses.beyond(password, scope, cast.alice)
 
 
 def test_a_project_stays_where_it_has_its_credentials(cast: Cast) -> None:
     other = Department.objects.create(name="other")
     at = of_department(cast.research)
-    one, two, idle = (BY_NAME["credential-password"].make(at, cast.alice, name) for name in ("one", "two", "idle"))
+    one, two, idle = (
+        BY_NAME["credential-password"].make(at, cast.alice, name) for name in ("one", "two", "idle")
+    )
     assert isinstance(one, Credential)
     assert isinstance(two, Credential)
     workload, source = made_from(cast, one), a_source(cast, two, "team_a")
     page, api = client_of(cast.alice), Api(cast.alice)
     address, body = f"/api/v1/org-unit/projects/{cast.team_a.pk}", {"departmentId": str(other.pk)}
     status, answer = api("patch", address, body)
-    assert (status, "use credentials of research: one, two. Make them everybody's" in answer["message"]) == (409, True)
+    assert (
+        status,
+        "use credentials of research: one, two. Make them everybody's" in answer["message"],
+    ) == (409, True)
     opened = page.get(f"/projects/{cast.team_a.pk}/edit").context
-    sent = {name: opened["form"][name].value() or "" for name in opened["form"].fields} | {"department": "other", "node_pools": []}
-    shown = page.post(f"/projects/{cast.team_a.pk}/edit", sent | {"started_from": opened["started_from"]})
-    assert "use credentials of research: one, two" in str(shown.context["form"].errors["department"])
+    sent = {name: opened["form"][name].value() or "" for name in opened["form"].fields} | {
+        "department": "other",
+        "node_pools": [],
+    }
+    shown = page.post(
+        f"/projects/{cast.team_a.pk}/edit", sent | {"started_from": opened["started_from"]}
+    )
+    assert "use credentials of research: one, two" in str(
+        shown.context["form"].errors["department"]
+    )
     assert Project.objects.get(pk=cast.team_a.pk).department == cast.research
-    assert "that you may not see" in leaving.losing(cast.team_a, cast.research.pk, User.objects.create(username="nobody"))
+    assert "that you may not see" in leaving.losing(
+        cast.team_a, cast.research.pk, User.objects.create(username="nobody")
+    )
     assert credentials.secret_name(one) in wanted(cast.team_a)
     Workload.objects.filter(pk=workload.pk).update(released_at=timezone.now())
     assert "use credentials of research: two. Make" in api("patch", address, body)[1]["message"]
     actions.remove(source, cast.alice)
     assert api("patch", address, body)[0] == 200
-    assert {each.name for each in (one, two, idle)} == set(Credential.objects.values_list("name", flat=True))
+    assert {each.name for each in (one, two, idle)} == set(
+        Credential.objects.values_list("name", flat=True)
+    )
 
 
 def test_a_data_source_is_a_volume_with_the_credentials_secret(cast: Cast) -> None:
     password = a_password(cast)
     volume = asset_rules.volume_of(DATA_SOURCE.copied(a_source(cast, password)))
-    assert (volume.secret, volume.credential, volume.path) == (credentials.secret_name(password), "password", "/code")  # type: ignore[attr-defined]
+    assert (volume.secret, volume.credential, volume.path) == (
+        credentials.secret_name(password),
+        "password",
+        "/code",
+    )  # type: ignore[attr-defined]
 
 
 def test_what_is_stored_is_not_read_for_a_table(cast: Cast) -> None:
@@ -281,12 +363,19 @@ def test_whom_a_new_one_is_for_has_to_be_chosen(cast: Cast, sample: Sample) -> N
 
 def test_whom_it_is_for_is_chosen_where_there_is_one_scope(cast: Cast) -> None:
     only = f"project:{cast.team_b.pk}"
-    assert client_of(cast.mallory).get("/credentials/new/generic").context["form"]["scope"].value() == only
-    assert client_of(cast.alice).get("/environments/new").context["form"]["scope"].value() == "tenant"
+    assert (
+        client_of(cast.mallory).get("/credentials/new/generic").context["form"]["scope"].value()
+        == only
+    )
+    assert (
+        client_of(cast.alice).get("/environments/new").context["form"]["scope"].value() == "tenant"
+    )
 
 
 @EACH
-def test_a_dump_of_the_database_has_no_secret_in_clear_and_can_be_loaded(cast: Cast, sample: Sample) -> None:
+def test_a_dump_of_the_database_has_no_secret_in_clear_and_can_be_loaded(
+    cast: Cast, sample: Sample
+) -> None:
     made = sample.make(of_project(cast.team_b), cast.mallory)
     before = Credential.objects.get(pk=made.pk)
     dump = serializers.serialize("json", Credential.objects.all())

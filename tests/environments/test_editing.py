@@ -1,4 +1,6 @@
-"""Two administrators edit one asset: the second is shown what changed meanwhile, and nothing is lost unseen."""
+"""Two administrators edit one asset: the second is shown what changed meanwhile, and nothing is
+lost unseen.
+"""
 
 import re
 from typing import Any
@@ -18,7 +20,9 @@ def opened(client: Client, address: str) -> dict[str, Any]:
     """A form as a browser has it once it is open."""
     page = client.get(address)
     data = page.context["form"].data
-    return {name: data.getlist(name) for name in data} | {"started_from": page.context["started_from"]}
+    return {name: data.getlist(name) for name in data} | {
+        "started_from": page.context["started_from"]
+    }
 
 
 @pytest.mark.parametrize("sample", ONE_OF_EACH, ids=str)
@@ -35,7 +39,11 @@ def test_the_second_is_told_and_may_save_anyway(cast: Cast, sample: Sample) -> N
     assert "changed meanwhile by alice" in text
     assert 'value="of the second"' in text
     assert sample.kind.model.objects.get(pk=asset.pk).description == "of the first"
-    again = two | {"description": "of the second", "started_from": late.context["started_from"], "anyway": "1"}
+    again = two | {
+        "description": "of the second",
+        "started_from": late.context["started_from"],
+        "anyway": "1",
+    }
     assert second.post(address, again).status_code == 302
     now = sample.kind.model.objects.get(pk=asset.pk)
     assert (now.description, now.version) == ("of the second", 3)
@@ -45,7 +53,9 @@ def test_the_second_is_told_and_may_save_anyway(cast: Cast, sample: Sample) -> N
 def test_a_form_without_its_seal_saves_nothing_at_first(cast: Cast, seal: str) -> None:
     asset = BY_NAME["environment"].make(TENANT, cast.alice)
     client, address = client_of(cast.alice), f"/environments/{asset.pk}/edit"
-    answer = client.post(address, opened(client, address) | {"image": "other", "started_from": seal})
+    answer = client.post(
+        address, opened(client, address) | {"image": "other", "started_from": seal}
+    )
     assert answer.status_code == 409
     assert "cannot be told field by field" in answer.content.decode()
     assert Environment.objects.get().version == 1
@@ -58,7 +68,10 @@ def test_a_form_that_is_wrong_still_starts_from_what_it_started_from(cast: Cast)
     assert client.post(address, theirs | {"image": "team/theirs"}).status_code == 302
     wrong = client.post(address, mine | {"name": ""})
     assert wrong.status_code == 422
-    assert client.post(address, mine | {"started_from": wrong.context["started_from"]}).status_code == 409
+    assert (
+        client.post(address, mine | {"started_from": wrong.context["started_from"]}).status_code
+        == 409
+    )
 
 
 def test_choices_and_rows_are_told_in_words(cast: Cast) -> None:

@@ -9,18 +9,27 @@ from environments.models import Credential
 from projects.scopes import TENANT, of_department, of_project
 from tests.cast import Cast
 
-VALUES = {"name": "it", "kind": "generic", "public": {"keys": ["a"]}, "secret": json.dumps({"a": "b"})}
+VALUES = {
+    "name": "it",
+    "kind": "generic",
+    "public": {"keys": ["a"]},
+    "secret": json.dumps({"a": "b"}),
+}
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The ids of the projects that were asked to be provisioned, where a broker would have them."""
     found: list[int] = []
-    monkeypatch.setattr("clusters.tasks.provision._send", lambda arguments, *_: found.append(arguments[0]))
+    monkeypatch.setattr(
+        "clusters.tasks.provision._send", lambda arguments, *_: found.append(arguments[0])
+    )
     return found
 
 
-def test_the_projects_below_it_follow(cast: Cast, asked: list[int], django_capture_on_commit_callbacks: object) -> None:
+def test_the_projects_below_it_follow(
+    cast: Cast, asked: list[int], django_capture_on_commit_callbacks: object
+) -> None:
     def committed() -> object:
         return django_capture_on_commit_callbacks(execute=True)  # type: ignore[operator]
 
@@ -30,7 +39,9 @@ def test_the_projects_below_it_follow(cast: Cast, asked: list[int], django_captu
     assert asked == [cast.team_a.pk]
     asked.clear()
     with committed():  # type: ignore[attr-defined]
-        actions.change(made, {"description": "wider"}, scope=of_department(cast.research), by=cast.alice)
+        actions.change(
+            made, {"description": "wider"}, scope=of_department(cast.research), by=cast.alice
+        )
     assert asked == both
     asked.clear()
     made.refresh_from_db()
@@ -39,7 +50,9 @@ def test_the_projects_below_it_follow(cast: Cast, asked: list[int], django_captu
     assert asked == both
 
 
-def test_everybodys_reaches_every_project(cast: Cast, asked: list[int], django_capture_on_commit_callbacks: object) -> None:
+def test_everybodys_reaches_every_project(
+    cast: Cast, asked: list[int], django_capture_on_commit_callbacks: object
+) -> None:
     with django_capture_on_commit_callbacks(execute=True):  # type: ignore[operator]
         actions.create(Credential, VALUES, scope=TENANT, by=cast.alice)
     assert asked == sorted((cast.team_a.pk, cast.team_b.pk))

@@ -1,4 +1,6 @@
-"""Groups of real processes that run an example with the variables a launcher sets; whatever happens, none outlives its test."""
+"""Groups of real processes that run an example with the variables a launcher sets; whatever
+happens, none outlives its test.
+"""
 
 import os
 import re
@@ -23,7 +25,12 @@ class Process:
         self.output = output
         with output.open("wb") as sink:
             self.process = subprocess.Popen(
-                command, env=PLAIN | dict(env), stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True
+                command,
+                env=PLAIN | dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
 
     @property
@@ -35,17 +42,24 @@ class Process:
 
     def awaited(self, pattern: str, within: float = 60) -> re.Match[str]:
         """The first match of `pattern` in the output, once there is one."""
-        found: re.Match[str] = until(lambda: re.search(pattern, self.log, re.MULTILINE), within, lambda: self.log)
+        found: re.Match[str] = until(
+            lambda: re.search(pattern, self.log, re.MULTILINE), within, lambda: self.log
+        )
         return found
 
     def losses(self) -> dict[int, float]:
-        return {int(step): float(loss) for step, loss in re.findall(r"^step (\d+) loss ([\d.]+) rank", self.log, re.MULTILINE)}
+        return {
+            int(step): float(loss)
+            for step, loss in re.findall(r"^step (\d+) loss ([\d.]+) rank", self.log, re.MULTILINE)
+        }
 
     def digest(self) -> str:
         return self.awaited(r"^digest (\w+) rank \d+$")[1]
 
     def end(self) -> None:
-        """Kill it with all of its children: torchrun gives its workers sessions of their own, so the process group is not enough."""
+        """Kill it with all of its children: torchrun gives its workers sessions of their own, so
+        the process group is not enough.
+        """
         for pid in reversed(tree(self.process.pid)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -97,9 +111,16 @@ class Launcher:
         flags: tuple[str, ...] = (),
         **env: str,
     ) -> Process:
-        group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank), "WORLD_SIZE": str(world)}
+        group = {
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "RANK": str(rank),
+            "WORLD_SIZE": str(world),
+        }
         return self.start([python, *flags, str(EXAMPLES / program), *arguments], group | env)
 
     def group(self, world: int, program: str, *arguments: str, **options: Any) -> list[Process]:
         port = free_port()
-        return [self.rank(rank, world, port, program, *arguments, **options) for rank in range(world)]
+        return [
+            self.rank(rank, world, port, program, *arguments, **options) for rank in range(world)
+        ]

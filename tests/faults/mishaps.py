@@ -1,4 +1,6 @@
-"""What can happen to a request on its way to a cluster and back. Each is for `Proxy.choose`; what does not fit a request passes it on."""
+"""What can happen to a request on its way to a cluster and back. Each is for `Proxy.choose`; what
+does not fit a request passes it on.
+"""
 
 import base64
 import json
@@ -63,7 +65,9 @@ def cut(passage: Passage) -> None:
 
 
 def ended(passage: Passage) -> None:
-    """The connection is closed in good order in the middle of the body; a watch ends after its first change."""
+    """The connection is closed in good order in the middle of the body; a watch ends after its
+    first change.
+    """
 
     def one(lines: Iterator[bytes]) -> Iterator[bytes]:
         for line in lines:
@@ -126,14 +130,21 @@ def repeated_late(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def bookmarks(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Only how far it is, and never what happened: what a broken cache in between makes of a watch."""
+    """Only how far it is, and never what happened: what a broken cache in between makes of a
+    watch.
+    """
     for line in lines:
         frame = json.loads(line)
         if frame["type"] == "ERROR":
             yield line
             return
         version = frame["object"]["metadata"]["resourceVersion"]
-        yield json.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": version}}}).encode() + b"\n"
+        yield (
+            json.dumps(
+                {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": version}}}
+            ).encode()
+            + b"\n"
+        )
 
 
 def then_error(code: int, reason: str) -> Callable[[Iterator[bytes]], Iterator[bytes]]:
@@ -166,7 +177,9 @@ def forgotten(is_fresh: bool) -> Mishap:
 
 def paged(limit: int) -> Mishap:
     """Pages are shorter than was asked for."""
-    return lambda passage: passage.reply(passage.ask(limit=str(limit))) if passage.is_list else passage.pass_on()
+    return lambda passage: (
+        passage.reply(passage.ask(limit=str(limit))) if passage.is_list else passage.pass_on()
+    )
 
 
 def hollow(passage: Passage) -> None:
@@ -188,12 +201,22 @@ def hollow(passage: Passage) -> None:
     empty = {"kind": whole["kind"], "apiVersion": whole["apiVersion"], "items": None}
     version = whole["metadata"]["resourceVersion"]
     passage.reply(
-        Answer(200, "application/json", json.dumps({**empty, "metadata": {"resourceVersion": version, "continue": mine}}).encode())
+        Answer(
+            200,
+            "application/json",
+            json.dumps(
+                {**empty, "metadata": {"resourceVersion": version, "continue": mine}}
+            ).encode(),
+        )
     )
 
 
-def by_chance(chance: random.Random, share: float, mishaps: Sequence[Mishap]) -> Callable[[Request], Mishap]:
-    """What happens to each request: one of these to so many of them. A list that was begun with an empty page goes on in any case."""
+def by_chance(
+    chance: random.Random, share: float, mishaps: Sequence[Mishap]
+) -> Callable[[Request], Mishap]:
+    """What happens to each request: one of these to so many of them. A list that was begun with an
+    empty page goes on in any case.
+    """
 
     def choose(request: Request) -> Mishap:
         if request.query.get("continue", "").startswith("kept-"):

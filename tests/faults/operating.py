@@ -1,4 +1,6 @@
-"""Objects and statuses as an operator and a kubelet would write them, for histories in which the test is both."""
+"""Objects and statuses as an operator and a kubelet would write them, for histories in which the
+test is both.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -27,7 +29,13 @@ def resource_of(job: Object) -> Resource:
 def owned_by(job: Object) -> Object:
     """The owner reference of what a job controls."""
     metadata = job["metadata"]
-    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": metadata["name"], "uid": metadata["uid"], "controller": True}
+    return {
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+    }
 
 
 def replicas(job: Object) -> Iterator[tuple[str, int, Object]]:
@@ -44,31 +52,62 @@ def replica_labels(role: str, index: int, job: Object) -> Object:
     """What the training operator writes on a pod."""
     if job["kind"] == "Job":
         return {}
-    return {"training.kubeflow.org/replica-type": role, "training.kubeflow.org/replica-index": str(index)}
+    return {
+        "training.kubeflow.org/replica-type": role,
+        "training.kubeflow.org/replica-index": str(index),
+    }
 
 
 def pod_status(phase: str) -> Object:
     """The status of a pod that has come to one of PHASES."""
     ready = {"type": "Ready", "status": str(phase == "Running")}
-    container: Object = {"name": "pytorch", "image": "any", "imageID": "", "ready": phase == "Running", "restartCount": 0}
+    container: Object = {
+        "name": "pytorch",
+        "image": "any",
+        "imageID": "",
+        "ready": phase == "Running",
+        "restartCount": 0,
+    }
     if phase in ("Succeeded", "Failed", "Preempted"):
-        container["state"] = {"terminated": {"exitCode": 0 if phase == "Succeeded" else 1, "reason": "Ended"}}
+        container["state"] = {
+            "terminated": {"exitCode": 0 if phase == "Succeeded" else 1, "reason": "Ended"}
+        }
     elif phase == "Starting":
         container["state"] = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
     else:
         container["state"] = {"running": {"startedAt": "2026-11-21T00:00:00Z"}}
-    conditions = [ready, {"type": "PodScheduled", "status": str(phase != "Pending"), "reason": "Unschedulable", "message": "no room"}]
+    conditions = [
+        ready,
+        {
+            "type": "PodScheduled",
+            "status": str(phase != "Pending"),
+            "reason": "Unschedulable",
+            "message": "no room",
+        },
+    ]
     if phase == "Preempted":
-        conditions.append({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"})
+        conditions.append(
+            {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        )
     word = {"Starting": "Pending", "Unready": "Running", "Preempted": "Failed"}.get(phase, phase)
-    return {"phase": word, "conditions": conditions, "containerStatuses": [] if phase == "Pending" else [container]}
+    return {
+        "phase": word,
+        "conditions": conditions,
+        "containerStatuses": [] if phase == "Pending" else [container],
+    }
 
 
 def job_status(job: Object, kind: str) -> Object:
     """The status of a job that has come to one of CONDITIONS."""
     name = "Complete" if kind == "Succeeded" and job["kind"] == "Job" else kind
     at = "2026-11-21T00:00:00Z"
-    condition = {"type": name, "status": "True", "reason": name, "message": f"it is {name}", "lastTransitionTime": at}
+    condition = {
+        "type": name,
+        "status": "True",
+        "reason": name,
+        "message": f"it is {name}",
+        "lastTransitionTime": at,
+    }
     status: Object = {"conditions": [condition]}
     if job["kind"] != "Job":
         status["replicaStatuses"] = {"Worker": {"active": 1}}

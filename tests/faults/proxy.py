@@ -1,4 +1,6 @@
-"""A proxy on loopback between Muster and a cluster's API that does to single requests what networks and servers do: see `mishaps`."""
+"""A proxy on loopback between Muster and a cluster's API that does to single requests what networks
+and servers do: see `mishaps`.
+"""
 
 import contextlib
 import http.client
@@ -40,7 +42,9 @@ class Answer:
 
 
 class Passage:
-    """One request on its way: the client's side is `exchange`, and `ask`, `pass_on` and `stream` go to the cluster."""
+    """One request on its way: the client's side is `exchange`, and `ask`, `pass_on` and `stream` go
+    to the cluster.
+    """
 
     def __init__(self, proxy: "Proxy", exchange: Exchange) -> None:
         self.proxy, self.exchange, self.request = proxy, exchange, exchange.request
@@ -62,7 +66,12 @@ class Passage:
         return self.proxy.ask(self.request, {**self.request.query, **query})
 
     def reply(self, answer: Answer) -> None:
-        self.exchange.send(_head(answer.status, answer.type, self.proxy.date, f"Content-Length: {len(answer.body)}") + answer.body)
+        self.exchange.send(
+            _head(
+                answer.status, answer.type, self.proxy.date, f"Content-Length: {len(answer.body)}"
+            )
+            + answer.body
+        )
 
     def pass_on(self) -> None:
         """As if there were no proxy."""
@@ -72,12 +81,21 @@ class Passage:
             self.reply(self.ask())
 
     def stream(self, changed: Callable[[Iterator[bytes]], Iterator[bytes]]) -> None:
-        """Pass the cluster's lines on as they come, changed so; what the cluster refuses is passed on as it is."""
+        """Pass the cluster's lines on as they come, changed so; what the cluster refuses is passed
+        on as it is.
+        """
         with self.proxy.opened(self.request) as answer:
             if answer.status != 200:
                 self.reply(Answer(answer.status, answer.headers["Content-Type"], answer.read()))
                 return
-            self.exchange.send(_head(200, answer.headers["Content-Type"], self.proxy.date, "Transfer-Encoding: chunked"))
+            self.exchange.send(
+                _head(
+                    200,
+                    answer.headers["Content-Type"],
+                    self.proxy.date,
+                    "Transfer-Encoding: chunked",
+                )
+            )
             for line in changed(self.proxy.lines(answer)):
                 self.exchange.chunk(line)
             self.exchange.send(b"0\r\n\r\n")
@@ -92,11 +110,13 @@ def passes(passage: Passage) -> None:
 
 
 class Proxy(FaultServer):
-    """Passes requests on to a cluster; to each `choose` says what happens to it. Muster speaks plain HTTP with it, it TLS with the cluster.
+    """Passes requests on to a cluster; to each `choose` says what happens to it. Muster speaks
+    plain HTTP with it, it TLS with the cluster.
 
-    `tokens` are the bearer tokens that are good now. What the cluster says of resource versions is `shift` higher than it is, so that
-    a lower one makes a server that has gone back in time; and its clock is `ahead` of ours. `mutate` changes what is created, as a
-    webhook in the cluster would.
+    `tokens` are the bearer tokens that are good now. What the cluster says of resource versions is
+    `shift` higher than it is, so that a lower one makes a server that has gone back in time; and
+    its clock is `ahead` of ours. `mutate` changes what is created, as a webhook in the cluster
+    would.
     """
 
     def __init__(self, upstream: Access) -> None:
@@ -127,9 +147,17 @@ class Proxy(FaultServer):
 
     def kubeconfig(self, token: str = TOKEN) -> str:
         """How Muster reaches the cluster through the proxy."""
-        named = {"clusters": {"cluster": {"server": self.access.server}}, "users": {"user": {"token": token}}}
+        named = {
+            "clusters": {"cluster": {"server": self.access.server}},
+            "users": {"user": {"token": token}},
+        }
         named["contexts"] = {"context": {"cluster": "c", "user": "c"}}
-        return yaml.safe_dump({"current-context": "c", **{kind: [{"name": "c", **entry}] for kind, entry in named.items()}})
+        return yaml.safe_dump(
+            {
+                "current-context": "c",
+                **{kind: [{"name": "c", **entry}] for kind, entry in named.items()},
+            }
+        )
 
     @property
     def date(self) -> str:
@@ -143,7 +171,9 @@ class Proxy(FaultServer):
                 socket.socket.shutdown(each, socket.SHUT_RDWR)
 
     @contextlib.contextmanager
-    def always(self, mishap: Mishap, when: Callable[[Request], bool] = lambda request: True) -> Iterator[None]:
+    def always(
+        self, mishap: Mishap, when: Callable[[Request], bool] = lambda request: True
+    ) -> Iterator[None]:
         """Let this happen to every request of that sort meanwhile."""
         before, self.choose = self.choose, lambda request: mishap if when(request) else passes
         try:
@@ -153,7 +183,9 @@ class Proxy(FaultServer):
 
     def ask(self, request: Request, query: dict[str, str | None]) -> Answer:
         with self._asked(request, query) as answer:
-            return Answer(answer.status, answer.headers.get("Content-Type", ""), self._shifted(answer.read()))
+            return Answer(
+                answer.status, answer.headers.get("Content-Type", ""), self._shifted(answer.read())
+            )
 
     @contextlib.contextmanager
     def opened(self, request: Request) -> Iterator[http.client.HTTPResponse]:
@@ -186,10 +218,17 @@ class Proxy(FaultServer):
             raise ConnectionError from error
 
     @contextlib.contextmanager
-    def _asked(self, request: Request, query: dict[str, str | None]) -> Iterator[http.client.HTTPResponse]:
+    def _asked(
+        self, request: Request, query: dict[str, str | None]
+    ) -> Iterator[http.client.HTTPResponse]:
         connection = self._connected()
         try:
-            connection.request(request.method, self._target(request, query), self._body(request), self._headers(request))
+            connection.request(
+                request.method,
+                self._target(request, query),
+                self._body(request),
+                self._headers(request),
+            )
             answer = connection.getresponse()
             yield answer
             if not answer.isclosed():
@@ -199,13 +238,17 @@ class Proxy(FaultServer):
             raise
 
     def _connected(self) -> http.client.HTTPSConnection:
-        """The connection of this thread to the cluster: there is a thread for each of the client's."""
+        """The connection of this thread to the cluster: there is a thread for each of the
+        client's.
+        """
         found: http.client.HTTPSConnection | None = getattr(self._local, "connection", None)
         if found is not None and time.monotonic() - self._local.used > FRESH:
             self._drop(found)
         if found is None or found.sock is None:
             url = urlsplit(self.upstream.server)
-            found = http.client.HTTPSConnection(url.hostname or "", url.port or 443, timeout=PATIENCE, context=self._tls)
+            found = http.client.HTTPSConnection(
+                url.hostname or "", url.port or 443, timeout=PATIENCE, context=self._tls
+            )
             found.connect()
             self._local.connection = found
             self._open.add(found.sock)
@@ -249,4 +292,6 @@ def _moved(moment: bytes, ahead: timedelta) -> bytes:
 
 
 def _head(code: int, kind: str, *more: str) -> bytes:
-    return "\r\n".join([f"HTTP/1.1 {code} Whatever", f"Content-Type: {kind}", *more, "", ""]).encode()
+    return "\r\n".join(
+        [f"HTTP/1.1 {code} Whatever", f"Content-Type: {kind}", *more, "", ""]
+    ).encode()

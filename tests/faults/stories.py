@@ -1,4 +1,6 @@
-"""Submissions that are stopped, run again and deleted while processes are killed: what is asked of each, and where it has to end."""
+"""Submissions that are stopped, run again and deleted while processes are killed: what is asked of
+each, and where it has to end.
+"""
 
 import os
 import random
@@ -39,9 +41,18 @@ PLOTS: Sequence[tuple[dict[str, str], str, Sequence[str]]] = [
 
 
 class Story:
-    """One submission. `attempts` are the runs that were asked for and accepted, `ends` where the last accepted request has to lead it."""
+    """One submission. `attempts` are the runs that were asked for and accepted, `ends` where the
+    last accepted request has to lead it.
+    """
 
-    def __init__(self, program: Program, name: str, spec: dict[str, str], by_itself: str, wishes: Sequence[str]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        name: str,
+        spec: dict[str, str],
+        by_itself: str,
+        wishes: Sequence[str],
+    ) -> None:
         self.program, self.name, self.attempts = program, name, 1
         self.ends = {by_itself}
         self.wishes = list(wishes)
@@ -50,26 +61,39 @@ class Story:
 
     def go_on(self) -> None:
         """Ask for what is wanted next, if it is time for it."""
-        if not self.wishes or (self.wishes[0] == "resume" and self.program.phase(self.id) not in AT_REST):
+        if not self.wishes or (
+            self.wishes[0] == "resume" and self.program.phase(self.id) not in AT_REST
+        ):
             return
         wish = self.wishes.pop(0)
         try:
             getattr(self.program, wish)(self.id)
         except Refused as refusal:
-            # It had ended before it was stopped; or the first answer was lost, and what it had accepted is under way.
+            # It had ended before it was stopped; or the first answer was lost, and what it had
+            # accepted is under way.
             if refusal.status != 409 or wish == "delete":
                 raise
         self.attempts += wish == "resume"
-        self.ends = {"suspend": {"Stopped", self._by_itself}, "resume": {self._by_itself}, "delete": {"Deleted"}}[wish]
+        self.ends = {
+            "suspend": {"Stopped", self._by_itself},
+            "resume": {self._by_itself},
+            "delete": {"Deleted"},
+        }[wish]
 
     def stuck(self) -> str:
         """Where it is while that is not where it has to end."""
-        now = "Deleted" if self.name in self.program.listed(deleted="true") else self.program.phase(self.id)
+        now = (
+            "Deleted"
+            if self.name in self.program.listed(deleted="true")
+            else self.program.phase(self.id)
+        )
         return "" if now in self.ends else f"{self.name} is {now}, not {' or '.join(self.ends)}"
 
 
 class Witness:
-    """Looks at the cluster's jobs all the time and remembers which it has seen: (workload, attempt) -> their uids."""
+    """Looks at the cluster's jobs all the time and remembers which it has seen: (workload, attempt)
+    -> their uids.
+    """
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig
@@ -100,7 +124,9 @@ class Witness:
     def _note(self, jobs: list[Object]) -> None:
         for job in jobs:
             labels: dict[str, Any] = job["metadata"]["labels"]
-            self.uids[labels["muster.dev/workload"], labels["muster.dev/attempt"]].add(str(job["metadata"]["uid"]))
+            self.uids[labels["muster.dev/workload"], labels["muster.dev/attempt"]].add(
+                str(job["metadata"]["uid"])
+            )
 
 
 class Killer:

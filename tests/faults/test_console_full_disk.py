@@ -1,4 +1,6 @@
-"""The disk under everything is full: what is asked for is done or refused in words, never half, and all goes on when there is room."""
+"""The disk under everything is full: what is asked for is done or refused in words, never half, and
+all goes on when there is room.
+"""
 
 import urllib.error
 from pathlib import Path
@@ -18,7 +20,9 @@ MOST = 400
 
 
 def until_refused(program: Program, disk: Path) -> list[str]:
-    """Submit on a disk that gets no room; the names that were taken before one was refused, which is the last."""
+    """Submit on a disk that gets no room; the names that were taken before one was refused, which
+    is the last.
+    """
     for number in range(MOST):
         fill(disk)
         try:
@@ -31,7 +35,9 @@ def until_refused(program: Program, disk: Path) -> list[str]:
 
 
 def refused_on_a_page(reader: Reader, workload: str, disk: Path) -> urllib.error.HTTPError:
-    """Run and stop it on a disk that gets no room, until a page refuses: the database may find room again in what it had taken."""
+    """Run and stop it on a disk that gets no room, until a page refuses: the database may find room
+    again in what it had taken.
+    """
     for number in range(MOST):
         fill(disk)
         try:
@@ -61,4 +67,7 @@ def test_on_a_full_disk_a_submission_is_made_or_refused_in_words(disk: Path) -> 
         assert installation.manage("shell", "--no-imports", "-c", INTEGRITY) == "ok\n"
 
 
-INTEGRITY = "from django.db import connection\nwith connection.cursor() as c:\n    print(c.execute('PRAGMA integrity_check').fetchone()[0])"
+INTEGRITY = (
+    "from django.db import connection\nwith connection.cursor() as c:\n    print(c.execute('PRAGMA "
+    "integrity_check').fetchone()[0])"
+)

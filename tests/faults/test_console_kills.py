@@ -1,4 +1,6 @@
-"""Every process of the console is killed at random moments of many submissions: all end where they should, none is lost, none twice."""
+"""Every process of the console is killed at random moments of many submissions: all end where they
+should, none is lost, none twice.
+"""
 
 import json
 import random
@@ -21,7 +23,9 @@ STARTING = 20.0
 OUTSTANDING = """
 import json
 from workloads.models import Workload
-print(json.dumps({w.name: [w.attempts.count(), w.next_try_at is None, w.trouble] for w in Workload.objects.all()}))
+print(json.dumps({
+    w.name: [w.attempts.count(), w.next_try_at is None, w.trouble] for w in Workload.objects.all()
+}))
 """
 
 
@@ -34,14 +38,18 @@ def chance() -> random.Random:
 
 @pytest.fixture
 def installation(tmp_path: Path) -> Iterator[Installation]:
-    with Installation(tmp_path / "var", admin_password=PASSWORD, localkube_gpus=8).migrated() as running:
+    with Installation(
+        tmp_path / "var", admin_password=PASSWORD, localkube_gpus=8
+    ).migrated() as running:
         eventually(lambda: len(running.pids()) == 6)
         yield running
 
 
 def told(program: Program, killer: Killer, chance: random.Random, count: int) -> list[Story]:
     """The stories, all asked for what there is to ask, while processes are killed."""
-    plots = [plot for _ in range(-(-count // len(PLOTS))) for plot in chance.sample(PLOTS, len(PLOTS))]
+    plots = [
+        plot for _ in range(-(-count // len(PLOTS))) for plot in chance.sample(PLOTS, len(PLOTS))
+    ]
     stories: list[Story] = []
     while len(stories) < count or any(story.wishes for story in stories):
         if len(stories) < count:
@@ -61,24 +69,33 @@ def kills_while_submitting(installation: Installation, chance: random.Random, co
         stories = told(program, killer, chance, count)
         eventually(killer.all_are_back)
         began = time.monotonic()
-        all_over(lambda: [text for story in stories if (text := story.stuck())], within=RECOVERED + STARTING)
+        all_over(
+            lambda: [text for story in stories if (text := story.stuck())],
+            within=RECOVERED + STARTING,
+        )
         print(f"recovered in {time.monotonic() - began:.1f} s")
     names = [story.name for story in stories]
     assert sorted([*program.listed(), *program.listed(deleted="true")]) == sorted(names)
     assert {key: uids for key, uids in witness.uids.items() if len(uids) > 1} == {}
     rows = json.loads(installation.manage("shell", "--no-imports", "-c", OUTSTANDING))
     assert rows == {story.name: [story.attempts, True, ""] for story in stories}
-    ended = {name for name, row in program.listed().items() if row["phase"] in ("Completed", "Failed")}
+    ended = {
+        name for name, row in program.listed().items() if row["phase"] in ("Completed", "Failed")
+    }
     api = Api.from_kubeconfig(installation.data / "localkube" / "kubeconfig")
     assert {job["metadata"]["name"] for job in api.get(JOBS).ok()["items"]} == ended
     api.close()
 
 
 @pytest.mark.timeout(400)
-def test_eight_submissions_survive_the_kills(installation: Installation, chance: random.Random) -> None:
+def test_eight_submissions_survive_the_kills(
+    installation: Installation, chance: random.Random
+) -> None:
     kills_while_submitting(installation, chance, 8)
 
 
 @pytest.mark.long
-def test_forty_submissions_survive_the_kills(installation: Installation, chance: random.Random) -> None:
+def test_forty_submissions_survive_the_kills(
+    installation: Installation, chance: random.Random
+) -> None:
     kills_while_submitting(installation, chance, 40)

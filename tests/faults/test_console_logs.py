@@ -1,4 +1,6 @@
-"""What pods print is kept whole, whoever is killed while they print, and whoever removes them afterwards."""
+"""What pods print is kept whole, whoever is killed while they print, and whoever removes them
+afterwards.
+"""
 
 import json
 import random
@@ -21,22 +23,40 @@ VICTIMS = ("follow", "web", "worker", "localkube")
 GAPS = """
 import json
 from workloads.models import Log
-print(json.dumps({f"{log.pod.name}.{log.run}": [log.state, log.gaps, log.note] for log in Log.objects.select_related("pod")}))
+print(json.dumps({
+    f"{log.pod.name}.{log.run}": [log.state, log.gaps, log.note]
+    for log in Log.objects.select_related("pod")
+}))
 """
 
 
 @pytest.fixture
 def installation(tmp_path: Path) -> Iterator[Installation]:
-    with Installation(tmp_path / "var", admin_password=PASSWORD, poll_seconds=5).migrated() as running:
+    with Installation(
+        tmp_path / "var", admin_password=PASSWORD, poll_seconds=5
+    ).migrated() as running:
         eventually(lambda: len(running.pids()) == 6)
         yield running
 
 
 def printing(lines: int, seconds: float, place: Path) -> dict[str, Any]:
-    """What every pod is to run: numbered lines. The master ends last, for a job is over with it, whatever its workers do then."""
-    prints = f"seq {lines} | while read n; do echo line $n; sleep {seconds / lines:g}; done; printf bye; : > {place}/$RANK"
-    waits = f"if [ $RANK = 0 ]; then while [ ! -e {place}/1 -o ! -e {place}/2 ]; do sleep 0.2; done; sleep 2; fi"
-    return {"command": "/bin/sh", "args": f"-c '{prints}; {waits}'", "restartPolicy": "Never", "cleanPodPolicy": "All"}
+    """What every pod is to run: numbered lines. The master ends last, for a job is over with it,
+    whatever its workers do then.
+    """
+    prints = (
+        f"seq {lines} | while read n; do echo line $n; sleep {seconds / lines:g}; done; printf "
+        f"bye; : > {place}/$RANK"
+    )
+    waits = (
+        f"if [ $RANK = 0 ]; then while [ ! -e {place}/1 -o ! -e {place}/2 ]; do sleep 0.2; done; "
+        "sleep 2; fi"
+    )
+    return {
+        "command": "/bin/sh",
+        "args": f"-c '{prints}; {waits}'",
+        "restartPolicy": "Never",
+        "cleanPodPolicy": "All",
+    }
 
 
 def said(lines: int) -> str:
@@ -46,14 +66,21 @@ def said(lines: int) -> str:
 def pods_in(installation: Installation) -> list[str]:
     api = Api.from_kubeconfig(installation.data / "localkube" / "kubeconfig")
     try:
-        return [pod["metadata"]["name"] for pod in api.get(PODS.replace("/default/", "/muster-team-a/")).ok()["items"]]
+        return [
+            pod["metadata"]["name"]
+            for pod in api.get(PODS.replace("/default/", "/muster-team-a/")).ok()["items"]
+        ]
     finally:
         api.close()
 
 
-def whole_logs_under_kills(installation: Installation, lines: int, seconds: float, kills: int) -> None:
+def whole_logs_under_kills(
+    installation: Installation, lines: int, seconds: float, kills: int
+) -> None:
     program = Program(installation.url, PASSWORD)
-    chatty = program.submit("chatty", workers=2, **printing(lines, seconds, installation.data.parent))
+    chatty = program.submit(
+        "chatty", workers=2, **printing(lines, seconds, installation.data.parent)
+    )
     eventually(lambda: program.phase(chatty) == "Running")
     seed = random.randrange(10**9)
     print(f"seed {seed}")
@@ -61,7 +88,10 @@ def whole_logs_under_kills(installation: Installation, lines: int, seconds: floa
     for _ in range(kills):
         time.sleep(seconds / (kills + 2))
         killer.kill()
-    all_over(lambda: [now] if (now := program.phase(chatty)) != "Completed" else [], within=seconds + RECOVERED)
+    all_over(
+        lambda: [now] if (now := program.phase(chatty)) != "Completed" else [],
+        within=seconds + RECOVERED,
+    )
     eventually(lambda: pods_in(installation) == [], within=RECOVERED)
     names = ["chatty-master-0", "chatty-worker-0", "chatty-worker-1"]
     assert {name: program.log(chatty, name) for name in names} == dict.fromkeys(names, said(lines))

@@ -1,4 +1,6 @@
-"""The cluster is silent, or holds garbage: the console says so, stays usable, and everything else goes on."""
+"""The cluster is silent, or holds garbage: the console says so, stays usable, and everything else
+goes on.
+"""
 
 import contextlib
 import os
@@ -20,7 +22,9 @@ SILENT = "has not answered since"
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    with Installation(tmp_path_factory.mktemp("troubles") / "var", admin_password=PASSWORD).migrated() as running:
+    with Installation(
+        tmp_path_factory.mktemp("troubles") / "var", admin_password=PASSWORD
+    ).migrated() as running:
         eventually(lambda: len(running.pids()) == 6)
         yield running
 
@@ -47,19 +51,37 @@ def are(program: Program, phases: dict[str, str], within: float = 90) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_poison_in_the_cluster_stops_nothing_else(installation: Installation, program: Program, reader: Reader) -> None:
-    ended, beside = program.submit("ended-before-poison", **SHORT), program.submit("beside-poison", **SHORT)
+def test_poison_in_the_cluster_stops_nothing_else(
+    installation: Installation, program: Program, reader: Reader
+) -> None:
+    ended, beside = (
+        program.submit("ended-before-poison", **SHORT),
+        program.submit("beside-poison", **SHORT),
+    )
     are(program, {ended: "Completed"})
     api = Api.from_kubeconfig(installation.data / "localkube" / "kubeconfig")
     taken = {poisons.PODS: poisons.pods(beside, ended), poisons.JOBS: poisons.jobs(beside, ended)}
-    answers = {path: [api.post(path, each).status for each in objects] for path, objects in taken.items()}
-    answers[poisons.EVENTS] = [api.post(poisons.EVENTS, each).status for each in poisons.events(beside, "beside-poison")]
+    answers = {
+        path: [api.post(path, each).status for each in objects] for path, objects in taken.items()
+    }
+    answers[poisons.EVENTS] = [
+        api.post(poisons.EVENTS, each).status for each in poisons.events(beside, "beside-poison")
+    ]
     assert all(statuses.count(201) >= 3 for statuses in answers.values()), answers
     before = installation.pids()
     after = program.submit("after-poison", **SHORT)
     are(program, {ended: "Completed", beside: "Completed", after: "Completed"})
-    eventually(lambda: all(f"{poisons.NAMESPACE}/{name}" in installation.log("follow") for name in ("poison-3", "poison-4", "poison-9")))
-    for path in ("/workloads", *(f"/workloads/{beside}/{tab}" for tab in ("history", "logs", "details")), f"/workloads/{beside}/pods"):
+    eventually(
+        lambda: all(
+            f"{poisons.NAMESPACE}/{name}" in installation.log("follow")
+            for name in ("poison-3", "poison-4", "poison-9")
+        )
+    )
+    for path in (
+        "/workloads",
+        *(f"/workloads/{beside}/{tab}" for tab in ("history", "logs", "details")),
+        f"/workloads/{beside}/pods",
+    ):
         assert "<script>alert(1)" not in reader.page(path)
     for each in (ended, beside, after):
         program.delete(each)
@@ -80,7 +102,9 @@ def silence(installation: Installation, name: str) -> Iterator[None]:
 
 
 @pytest.mark.timeout(240)
-def test_a_broker_that_hangs_holds_nobody_up(installation: Installation, program: Program, reader: Reader) -> None:
+def test_a_broker_that_hangs_holds_nobody_up(
+    installation: Installation, program: Program, reader: Reader
+) -> None:
     impatient = Program(installation.url, PASSWORD, patience=0)
     with silence(installation, "redis"):
         hung = [impatient.submit(f"hung-{number}", **SHORT) for number in range(3)]
@@ -89,8 +113,13 @@ def test_a_broker_that_hangs_holds_nobody_up(installation: Installation, program
     are(program, {hung[0]: "Completed", hung[1]: "Completed", hung[2]: "Deleted"})
 
 
-def through_a_silence(installation: Installation, program: Program, reader: Reader, name: str, seconds: float) -> None:
-    there, stops, goes = (program.submit(f"{name}-{what}", **spec) for what, spec in (("there", SHORT), ("stops", LONG), ("goes", LONG)))
+def through_a_silence(
+    installation: Installation, program: Program, reader: Reader, name: str, seconds: float
+) -> None:
+    there, stops, goes = (
+        program.submit(f"{name}-{what}", **spec)
+        for what, spec in (("there", SHORT), ("stops", LONG), ("goes", LONG))
+    )
     are(program, {there: "Completed", stops: "Running", goes: "Running"})
     assert SILENT not in reader.page("/workloads")
     with silence(installation, "localkube"):
@@ -101,7 +130,11 @@ def through_a_silence(installation: Installation, program: Program, reader: Read
         eventually(lambda: SILENT in reader.page("/workloads"), within=120)
         print(f"{name}: said after {time.monotonic() - began:.1f} s")
         time.sleep(max(0.0, began + seconds - time.monotonic()))
-        for path in ("/workloads", *(f"/workloads/{there}/{tab}" for tab in ("history", "logs", "details")), f"/workloads/{there}/pods"):
+        for path in (
+            "/workloads",
+            *(f"/workloads/{there}/{tab}" for tab in ("history", "logs", "details")),
+            f"/workloads/{there}/pods",
+        ):
             page = reader.page(path)
             assert f"{name}-there" in page
             assert SILENT in page or path.endswith("/pods")
@@ -115,10 +148,14 @@ def through_a_silence(installation: Installation, program: Program, reader: Read
 
 
 @pytest.mark.timeout(300)
-def test_what_is_asked_for_while_the_cluster_is_silent_is_done_after(installation: Installation, program: Program, reader: Reader) -> None:
+def test_what_is_asked_for_while_the_cluster_is_silent_is_done_after(
+    installation: Installation, program: Program, reader: Reader
+) -> None:
     through_a_silence(installation, program, reader, "silence", 0)
 
 
 @pytest.mark.long
-def test_what_is_asked_for_in_a_minute_of_silence_is_done_after(installation: Installation, program: Program, reader: Reader) -> None:
+def test_what_is_asked_for_in_a_minute_of_silence_is_done_after(
+    installation: Installation, program: Program, reader: Reader
+) -> None:
     through_a_silence(installation, program, reader, "minute", 60)

@@ -1,4 +1,6 @@
-"""What is followed and polled when the way to a cluster, its clock, its memory or its credentials are not as they should be."""
+"""What is followed and polled when the way to a cluster, its clock, its memory or its credentials
+are not as they should be.
+"""
 
 import contextlib
 import threading
@@ -46,15 +48,24 @@ def proxy(embedded: LocalKube) -> Iterator[Proxy]:
 
 @pytest.fixture
 def there(live_cast: Cast, embedded: LocalKube, proxy: Proxy) -> Iterator[Acting]:
-    """The worker's steps, whose way to the cluster is the proxy; the test itself goes straight to it."""
+    """The worker's steps, whose way to the cluster is the proxy; the test itself goes straight to
+    it.
+    """
     provision.project(live_cast.team_a)
     live_cast.team_a.refresh_from_db()
     cluster = live_cast.cluster
     cluster.kubeconfig, cluster.capabilities = proxy.kubeconfig(), SERVED.to_json()
     cluster.save()
-    proxy.choose, proxy.shift, proxy.ahead, proxy.tokens = lambda request: passes, 0, timedelta(0), {"a-token"}
+    proxy.choose, proxy.shift, proxy.ahead, proxy.tokens = (
+        lambda request: passes,
+        0,
+        timedelta(0),
+        {"a-token"},
+    )
     proxy.requests.clear()
-    with Client(from_kubeconfig(embedded.kubeconfig.read_text()), pace=Pace(1e6, 1_000_000)) as direct:
+    with Client(
+        from_kubeconfig(embedded.kubeconfig.read_text()), pace=Pace(1e6, 1_000_000)
+    ) as direct:
         yield Acting(live_cast, direct)
         with contextlib.suppress(Gone):
             calls.delete(direct, NAMESPACES, live_cast.team_a.namespace)
@@ -96,23 +107,47 @@ def stranger(there: Acting, workload: Workload) -> str:
     namespace = there.project.namespace
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}}
     owner = calls.create(there.client, CONFIGMAPS, body, namespace=namespace)
-    labels = {manifests.MANAGED_BY: manifests.MUSTER, manifests.WORKLOAD: str(workload.pk), manifests.ATTEMPT: "1"}
-    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "somebody", "uid": owner["metadata"]["uid"], "controller": True}
-    metadata = {"name": "copied", "labels": labels, "annotations": HELD, "ownerReferences": [reference]}
+    labels = {
+        manifests.MANAGED_BY: manifests.MUSTER,
+        manifests.WORKLOAD: str(workload.pk),
+        manifests.ATTEMPT: "1",
+    }
+    reference = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": "somebody",
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    metadata = {
+        "name": "copied",
+        "labels": labels,
+        "annotations": HELD,
+        "ownerReferences": [reference],
+    }
     spec = {"containers": [{"name": "main", "image": "any"}], "schedulerName": "nobody"}
-    pod = calls.create(there.client, PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, namespace=namespace)
+    pod = calls.create(
+        there.client,
+        PODS,
+        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec},
+        namespace=namespace,
+    )
     return str(pod["metadata"]["uid"])
 
 
 def of(*plurals: str, method: str = "GET") -> Callable[[Request], bool]:
     """Requests for these kinds."""
-    return lambda request: request.method == method and any(f"/{plural}" in request.path for plural in plurals)
+    return lambda request: (
+        request.method == method and any(f"/{plural}" in request.path for plural in plurals)
+    )
 
 
 # Whose objects they are.
 
 
-def test_what_bears_our_labels_and_is_somebody_elses_is_not_counted_and_survives_a_stop(there: Acting, asked: list[str]) -> None:
+def test_what_bears_our_labels_and_is_somebody_elses_is_not_counted_and_survives_a_stop(
+    there: Acting, asked: list[str]
+) -> None:
     workload = launched(there)
     uid = stranger(there, workload)
     there.until(workload, "Running")
@@ -122,10 +157,17 @@ def test_what_bears_our_labels_and_is_somebody_elses_is_not_counted_and_survives
     Workload.objects.filter(pk=workload.pk).update(desired="Stopped", status="Stopping")
     there.logs_are_kept(workload)
     there.repeat(tasks.stop, workload, lambda: workload.status == "Stopped")
-    assert calls.get(there.client, PODS, "copied", namespace=there.project.namespace)["metadata"]["uid"] == uid
+    assert (
+        calls.get(there.client, PODS, "copied", namespace=there.project.namespace)["metadata"][
+            "uid"
+        ]
+        == uid
+    )
 
 
-def test_a_job_of_the_name_that_somebody_elses_object_controls_is_not_ours(there: Acting, asked: list[str]) -> None:
+def test_a_job_of_the_name_that_somebody_elses_object_controls_is_not_ours(
+    there: Acting, asked: list[str]
+) -> None:
     workload = there.submit()
     owner = stranger_job(there, workload)
     tasks.launch(str(workload.pk))
@@ -133,28 +175,54 @@ def test_a_job_of_the_name_that_somebody_elses_object_controls_is_not_ours(there
     workload.refresh_from_db()
     assert (workload.status, workload.job_uid) == ("Failed", "")
     assert "is in the namespace" in workload.reason
-    assert calls.get(there.client, JOBS, workload.name, namespace=there.project.namespace)["metadata"]["uid"] == owner
+    assert (
+        calls.get(there.client, JOBS, workload.name, namespace=there.project.namespace)["metadata"][
+            "uid"
+        ]
+        == owner
+    )
 
 
 def stranger_job(there: Acting, workload: Workload) -> str:
     namespace = there.project.namespace
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}}
     owner = calls.create(there.client, CONFIGMAPS, body, namespace=namespace)
-    labels = {manifests.MANAGED_BY: manifests.MUSTER, manifests.WORKLOAD: str(workload.pk), manifests.ATTEMPT: "1"}
-    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "somebody", "uid": owner["metadata"]["uid"], "controller": True}
-    template = {"spec": {"containers": [{"name": "main", "image": "any"}], "restartPolicy": "Never"}}
+    labels = {
+        manifests.MANAGED_BY: manifests.MUSTER,
+        manifests.WORKLOAD: str(workload.pk),
+        manifests.ATTEMPT: "1",
+    }
+    reference = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": "somebody",
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    template = {
+        "spec": {"containers": [{"name": "main", "image": "any"}], "restartPolicy": "Never"}
+    }
     metadata = {"name": workload.name, "labels": labels, "ownerReferences": [reference]}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template, "suspend": True}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {"template": template, "suspend": True},
+    }
     return str(calls.create(there.client, JOBS, job, namespace=namespace)["metadata"]["uid"])
 
 
-def test_pods_of_earlier_attempts_are_kept_and_told_from_those_of_now(there: Acting, asked: list[str]) -> None:
+def test_pods_of_earlier_attempts_are_kept_and_told_from_those_of_now(
+    there: Acting, asked: list[str]
+) -> None:
     workload = there.until(launched(there), "Running")
     before = set(workload.pods.values_list("uid", flat=True))
     calls.delete(there.client, JOBS, workload.name, namespace=there.project.namespace)
     there.until(workload, "Stopped")
     assert workload.reason == "Its job was deleted in the cluster, and not by Muster."
-    Workload.objects.filter(pk=workload.pk).update(attempt=2, status="Resuming", desired="Running", job_uid="", job=None)
+    Workload.objects.filter(pk=workload.pk).update(
+        attempt=2, status="Resuming", desired="Running", job_uid="", job=None
+    )
     workload.attempts.create(number=2, status="Resuming")
     there.repeat(tasks.launch, workload, lambda: workload.job_uid)
     there.until(workload, "Running")
@@ -164,10 +232,18 @@ def test_pods_of_earlier_attempts_are_kept_and_told_from_those_of_now(there: Act
 
 
 @pytest.mark.parametrize("how", ["Background", "Foreground", "Orphan"])
-def test_a_job_deleted_behind_our_back_is_said_to_be_however_it_was_done(there: Acting, asked: list[str], how: Propagation) -> None:
+def test_a_job_deleted_behind_our_back_is_said_to_be_however_it_was_done(
+    there: Acting, asked: list[str], how: Propagation
+) -> None:
     workload = there.until(launched(there), "Running")
     namespace = there.project.namespace
-    calls.patch(there.client, JOBS, workload.name, {"metadata": {"finalizers": ["example.com/hold"]}}, namespace=namespace)
+    calls.patch(
+        there.client,
+        JOBS,
+        workload.name,
+        {"metadata": {"finalizers": ["example.com/hold"]}},
+        namespace=namespace,
+    )
     calls.delete(there.client, JOBS, workload.name, namespace=namespace, propagation=how)
     there.until(workload, "Stopping")
     assert workload.reason == "Its job is being deleted in the cluster, and not by Muster."
@@ -184,7 +260,9 @@ def test_a_job_deleted_behind_our_back_is_said_to_be_however_it_was_done(there: 
 # What a cluster says now and then, and what that proves.
 
 
-def test_that_a_kind_is_not_found_for_a_moment_ends_no_stop_and_fails_no_launch(there: Acting, proxy: Proxy, asked: list[str]) -> None:
+def test_that_a_kind_is_not_found_for_a_moment_ends_no_stop_and_fails_no_launch(
+    there: Acting, proxy: Proxy, asked: list[str]
+) -> None:
     running, coming = there.until(launched(there), "Running"), there.submit("train2")
     Workload.objects.filter(pk=running.pk).update(desired="Stopped", status="Stopping")
     with proxy.always(mishaps.refused(404, "NotFound")):
@@ -199,7 +277,9 @@ def test_that_a_kind_is_not_found_for_a_moment_ends_no_stop_and_fails_no_launch(
     assert "at the moment" in coming.trouble
 
 
-def test_a_launch_that_may_have_happened_is_not_called_refused(there: Acting, proxy: Proxy, asked: list[str]) -> None:
+def test_a_launch_that_may_have_happened_is_not_called_refused(
+    there: Acting, proxy: Proxy, asked: list[str]
+) -> None:
     workload = there.submit()
     with proxy.always(mishaps.lost, of("jobs", method="POST")):
         tasks.launch(str(workload.pk))
@@ -212,7 +292,9 @@ def test_a_launch_that_may_have_happened_is_not_called_refused(there: Acting, pr
     assert (workload.status, workload.job_uid) != ("Failed", "")
 
 
-def test_one_kind_that_may_not_be_listed_hides_no_other(there: Acting, proxy: Proxy, asked: list[str]) -> None:
+def test_one_kind_that_may_not_be_listed_hides_no_other(
+    there: Acting, proxy: Proxy, asked: list[str]
+) -> None:
     workload = launched(there)
     with proxy.always(mishaps.refused(403, "Forbidden"), of("podgroups", "pytorchjobs")):
         there.until(workload, "Running")
@@ -223,7 +305,9 @@ def test_one_kind_that_may_not_be_listed_hides_no_other(there: Acting, proxy: Pr
     assert Cluster.objects.get(pk=cluster.pk).trouble == ""
 
 
-def test_a_pod_that_had_vanished_by_mistake_is_there_again_after_a_poll(there: Acting, asked: list[str]) -> None:
+def test_a_pod_that_had_vanished_by_mistake_is_there_again_after_a_poll(
+    there: Acting, asked: list[str]
+) -> None:
     workload = there.until(launched(there), "Running")
     Pod.objects.update(vanished_at=timezone.now())
     there.poll()
@@ -232,13 +316,17 @@ def test_a_pod_that_had_vanished_by_mistake_is_there_again_after_a_poll(there: A
     assert (workload.status, workload.running_pods) == ("Running", 1)
 
 
-def test_a_server_that_was_set_back_is_believed(there: Acting, proxy: Proxy, asked: list[str]) -> None:
+def test_a_server_that_was_set_back_is_believed(
+    there: Acting, proxy: Proxy, asked: list[str]
+) -> None:
     proxy.shift = 1_000_000
     workload = there.until(launched(there), "Running")
     assert int(Pod.objects.get().version) > 1_000_000
     proxy.shift = 0
     namespace, name = there.project.namespace, Pod.objects.get().name
-    calls.patch(there.client, PODS, name, {"metadata": {"labels": {"later": "yes"}}}, namespace=namespace)
+    calls.patch(
+        there.client, PODS, name, {"metadata": {"labels": {"later": "yes"}}}, namespace=namespace
+    )
     there.poll()
     pod = Pod.objects.get()
     assert int(pod.version) < 1_000_000
@@ -247,7 +335,9 @@ def test_a_server_that_was_set_back_is_believed(there: Acting, proxy: Proxy, ask
 
 
 @pytest.mark.parametrize("ahead", [HOURS, -HOURS], ids=["ahead", "behind"])
-def test_a_clock_hours_away_makes_no_age_and_no_order_lie(there: Acting, proxy: Proxy, asked: list[str], ahead: timedelta) -> None:
+def test_a_clock_hours_away_makes_no_age_and_no_order_lie(
+    there: Acting, proxy: Proxy, asked: list[str], ahead: timedelta
+) -> None:
     proxy.ahead = ahead
     began = timezone.now()
     workload = there.until(launched(there), "Running")
@@ -261,7 +351,12 @@ def test_a_clock_hours_away_makes_no_age_and_no_order_lie(there: Acting, proxy: 
     }
     calls.create(there.client, EVENTS, told, namespace=there.project.namespace)
     there.poll()
-    moments = [pod.created_at, pod.started_at, workload.started_at, *workload.events.values_list("at", flat=True)]
+    moments = [
+        pod.created_at,
+        pod.started_at,
+        workload.started_at,
+        *workload.events.values_list("at", flat=True),
+    ]
     assert all(each is not None and abs(each - began) < CLOSE for each in moments), moments
     assert workload.events.filter(reason="Told").exists()
 
@@ -269,31 +364,54 @@ def test_a_clock_hours_away_makes_no_age_and_no_order_lie(there: Acting, proxy: 
 # What is asked of a cluster, and how often.
 
 
-def test_a_kind_that_is_not_served_is_not_asked_for_until_it_is(there: Acting, proxy: Proxy, asked: list[str]) -> None:
+def test_a_kind_that_is_not_served_is_not_asked_for_until_it_is(
+    there: Acting, proxy: Proxy, asked: list[str]
+) -> None:
     there.poll()
     first = {request.path.rsplit("/", 1)[1] for request in proxy.requests}
     assert first == {"jobs", "pytorchjobs", "pods", "podgroups", "events"}
-    more = Capabilities(served=SERVED.served | {"kubeflow.org/v1/tfjobs", "trainer.kubeflow.org/v1alpha1/trainjobs"})
+    more = Capabilities(
+        served=SERVED.served | {"kubeflow.org/v1/tfjobs", "trainer.kubeflow.org/v1alpha1/trainjobs"}
+    )
     Cluster.objects.update(capabilities=more.to_json())
     there.poll()
-    assert {request.path.rsplit("/", 1)[1] for request in proxy.requests} == first | {"tfjobs", "trainjobs"}
+    assert {request.path.rsplit("/", 1)[1] for request in proxy.requests} == first | {
+        "tfjobs",
+        "trainjobs",
+    }
 
 
-def test_our_lists_are_paged_and_selected_and_our_watches_ask_for_bookmarks(proxy: Proxy, there: Acting) -> None:
+def test_our_lists_are_paged_and_selected_and_our_watches_ask_for_bookmarks(
+    proxy: Proxy, there: Acting
+) -> None:
     there.poll()
     lists = [request.query for request in proxy.requests]
     assert {query["limit"] for query in lists} == {"500"}
-    selected = {request.path.rsplit("/", 1)[1] for request in proxy.requests if request.query.get("labelSelector") == manifests.selector()}
+    selected = {
+        request.path.rsplit("/", 1)[1]
+        for request in proxy.requests
+        if request.query.get("labelSelector") == manifests.selector()
+    }
     assert selected == {"jobs", "pytorchjobs", "pods"}
 
 
 @pytest.mark.parametrize(
     "mishap",
-    [mishaps.forgotten(is_fresh=False), mishaps.forgotten(is_fresh=True), mishaps.paged(1), mishaps.hollow],
+    [
+        mishaps.forgotten(is_fresh=False),
+        mishaps.forgotten(is_fresh=True),
+        mishaps.paged(1),
+        mishaps.hollow,
+    ],
     ids=["expired", "expired, with a fresh token", "short pages", "an empty page"],
 )
-def test_a_list_in_odd_pages_is_whole_or_nothing(there: Acting, proxy: Proxy, asked: list[str], mishap: Mishap) -> None:
-    pods = [there.until(launched(there, f"train{number}"), "Running").pods.get().uid for number in range(3)]
+def test_a_list_in_odd_pages_is_whole_or_nothing(
+    there: Acting, proxy: Proxy, asked: list[str], mishap: Mishap
+) -> None:
+    pods = [
+        there.until(launched(there, f"train{number}"), "Running").pods.get().uid
+        for number in range(3)
+    ]
     with proxy.always(mishap):
         there.poll()
     assert set(Pod.objects.filter(vanished_at=None).values_list("uid", flat=True)) == set(pods)
@@ -301,7 +419,10 @@ def test_a_list_in_odd_pages_is_whole_or_nothing(there: Acting, proxy: Proxy, as
 
 
 def test_the_patience_that_a_cluster_asks_for_is_had_by_all() -> None:
-    with FaultServer(refusal(429, "TooManyRequests", "Retry-After: 60")) as server, Client(server.access) as client:
+    with (
+        FaultServer(refusal(429, "TooManyRequests", "Retry-After: 60")) as server,
+        Client(server.access) as client,
+    ):
         for _ in range(3):
             with pytest.raises(Unavailable, match=r"come back later|asked for patience"):
                 calls.list_page(client, PODS)
@@ -325,7 +446,9 @@ def test_several_processes_together_stay_below_the_sum_of_their_rates() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_credentials_that_expire_in_the_middle_of_a_watch_are_told_and_new_ones_go_on(there: Acting, proxy: Proxy) -> None:
+def test_credentials_that_expire_in_the_middle_of_a_watch_are_told_and_new_ones_go_on(
+    there: Acting, proxy: Proxy
+) -> None:
     rows = Cluster.objects.filter(pk=there.cast.cluster.pk)
     with following():
         workload = launched(there)
@@ -341,11 +464,15 @@ def test_credentials_that_expire_in_the_middle_of_a_watch_are_told_and_new_ones_
         calls.delete(there.client, JOBS, workload.name, namespace=there.project.namespace)
         cluster.kubeconfig = proxy.kubeconfig("another")
         cluster.save(update_fields=["kubeconfig"])
-        eventually(lambda: Workload.objects.filter(pk=workload.pk, status="Stopped").exists(), within=60)
+        eventually(
+            lambda: Workload.objects.filter(pk=workload.pk, status="Stopped").exists(), within=60
+        )
         eventually(lambda: rows.filter(unreachable_since=None, trouble="").exists())
 
 
 def test_a_credential_that_was_refused_says_what_helps(there: Acting, proxy: Proxy) -> None:
     proxy.tokens = set()
     there.poll()
-    assert "does not accept the credentials" in Cluster.objects.get(pk=there.cast.cluster.pk).trouble
+    assert (
+        "does not accept the credentials" in Cluster.objects.get(pk=there.cast.cluster.pk).trouble
+    )

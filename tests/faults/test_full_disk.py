@@ -1,4 +1,6 @@
-"""The disk under the data directory is full: the cluster says so, ends its pods when it stops, and goes on when there is room."""
+"""The disk under the data directory is full: the cluster says so, ends its pods when it stops, and
+goes on when there is room.
+"""
 
 import contextlib
 import sqlite3
@@ -27,7 +29,10 @@ def cluster(disk: Path, tmp_path: Path) -> Iterator[LocalKube]:
 
 def pod(name: str, script: str) -> dict[str, Any]:
     container = {"name": "main", "image": "none", "command": ["sh", "-c", script]}
-    return {"metadata": {"name": name}, "spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
 
 
 def phase(api: Api, name: str) -> str:
@@ -41,14 +46,18 @@ def pressure(api: Api) -> str:
 
 def refuses(api: Api) -> bool:
     """Whether an object that needs room is refused, and with nothing but a proper Status."""
-    answer = api.post(CONFIGMAPS, {"metadata": {"generateName": "large-"}, "data": {"a": "x" * 500_000}})
+    answer = api.post(
+        CONFIGMAPS, {"metadata": {"generateName": "large-"}, "data": {"a": "x" * 500_000}}
+    )
     if answer.status == 201:
         return False
     answer.refused(507, "InsufficientStorage")
     return True
 
 
-def test_a_full_disk_is_told_and_everything_goes_on_when_there_is_room(cluster: LocalKube, disk: Path) -> None:
+def test_a_full_disk_is_told_and_everything_goes_on_when_there_is_room(
+    cluster: LocalKube, disk: Path
+) -> None:
     api = Api.from_kubeconfig(cluster.kubeconfig)
     api.post(PODS, pod("seven", f"while [ ! -e {disk}/go ]; do sleep 0.05; done; exit 7")).ok(201)
     eventually(lambda: phase(api, "seven") == "Running")
@@ -61,7 +70,12 @@ def test_a_full_disk_is_told_and_everything_goes_on_when_there_is_room(cluster: 
     api.post(PODS, pod("later", "exit 0")).ok(201)
     eventually(lambda: phase(api, "later") == "Succeeded", 60)
     assert pressure(api) == "False"
-    assert api.get(f"{PODS}/seven").ok()["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
+    assert (
+        api.get(f"{PODS}/seven").ok()["status"]["containerStatuses"][0]["state"]["terminated"][
+            "exitCode"
+        ]
+        == 7
+    )
     api.close()
     cluster.stop()
     with contextlib.closing(sqlite3.connect(cluster.data / "state.db")) as state:
@@ -80,7 +94,9 @@ def test_a_stop_on_a_full_disk_ends_every_pod(cluster: LocalKube, disk: Path) ->
     assert running(cluster.data) == []
 
 
-def test_a_disk_without_any_room_is_a_reason_not_to_start_and_no_traceback(cluster: LocalKube, disk: Path) -> None:
+def test_a_disk_without_any_room_is_a_reason_not_to_start_and_no_traceback(
+    cluster: LocalKube, disk: Path
+) -> None:
     cluster.stop()
     (cluster.data / "ballast").unlink()
     filler = fill(disk)

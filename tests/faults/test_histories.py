@@ -1,4 +1,6 @@
-"""Random histories of people, pods and faults: when the faults have stopped, one poll later the database is as the cluster is."""
+"""Random histories of people, pods and faults: when the faults have stopped, one poll later the
+database is as the cluster is.
+"""
 
 import secrets
 from collections.abc import Iterator
@@ -21,10 +23,28 @@ from tests.faults.histories import SERVED, Clients, History
 from tests.faults.proxy import Proxy
 
 RARE = ("sweep", "make_group", "make_event", "restart", "remove_job", "calm")
-OFTEN = ("submit", "ask", "make_pods", "remove_pod", "move_job", "make_foreign", "poll", "faults", "fault")
+OFTEN = (
+    "submit",
+    "ask",
+    "make_pods",
+    "remove_pod",
+    "move_job",
+    "make_foreign",
+    "poll",
+    "faults",
+    "fault",
+)
 ALWAYS = ("move_pod", "work", "follow")
 STEPS = ("nothing", *RARE, *OFTEN * 2, *ALWAYS * 4)
-PRELUDE = [("submit", 0, 0), ("work", 0, 0), ("submit", 1, 1), ("work", 1, 0), ("make_pods", 0, 1), ("make_pods", 1, 1), ("follow", 2, 3)]
+PRELUDE = [
+    ("submit", 0, 0),
+    ("work", 0, 0),
+    ("submit", 1, 1),
+    ("work", 1, 0),
+    ("make_pods", 0, 1),
+    ("make_pods", 1, 1),
+    ("follow", 2, 3),
+]
 """Two workloads are launched, and their pods are there."""
 numbers = st.integers(0, 59)
 histories = st.lists(st.tuples(st.sampled_from(STEPS), numbers, numbers), min_size=20, max_size=40)
@@ -43,7 +63,10 @@ HOW: Any = {
 @pytest.fixture(scope="module")
 def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     """The way to a cluster of this module's own."""
-    with LocalKube(tmp_path_factory.mktemp("histories") / "data") as server, Proxy(access_of(server)) as proxy:
+    with (
+        LocalKube(tmp_path_factory.mktemp("histories") / "data") as server,
+        Proxy(access_of(server)) as proxy,
+    ):
         yield proxy
 
 
@@ -61,12 +84,25 @@ class Undone(Exception):
     """Ends a transaction of which nothing shall stay."""
 
 
-def lived(cast: Cast, proxy: Proxy, clients: Clients, asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch, steps: Any) -> None:
-    """One history, from an empty database and an empty namespace, and what has to be so at its end."""
+def lived(
+    cast: Cast,
+    proxy: Proxy,
+    clients: Clients,
+    asked: list[tuple[str, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+    steps: Any,
+) -> None:
+    """One history, from an empty database and an empty namespace, and what has to be so at its
+    end.
+    """
     asked.clear()
     cast.team_a.namespace = f"muster-{secrets.token_hex(4)}"
     cast.team_a.save()
-    calls.create(clients.direct, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cast.team_a.namespace}})
+    calls.create(
+        clients.direct,
+        NAMESPACES,
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cast.team_a.namespace}},
+    )
     history = History(cast, proxy, clients, asked, seed=len(steps))
     monkeypatch.setattr(connections, "client", lambda cluster: history.client)
     try:
@@ -82,7 +118,13 @@ def lived(cast: Cast, proxy: Proxy, clients: Clients, asked: list[tuple[str, ...
 
 
 @pytest.fixture
-def live(db: None, proxy: Proxy, clients: Clients, asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> Any:
+def live(
+    db: None,
+    proxy: Proxy,
+    clients: Clients,
+    asked: list[tuple[str, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Any:
     cast = make_cast(proxy.kubeconfig())
     cast.team_a.synced_at = cast.cluster.created_at
     cast.team_a.save()
@@ -101,8 +143,12 @@ def live(db: None, proxy: Proxy, clients: Clients, asked: list[tuple[str, ...]],
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """The steps that were asked for: there is no broker, and the history is the worker."""
     said: list[tuple[str, ...]] = []
-    monkeypatch.setattr(Step, "soon", lambda step, *ids: said.append((step.__name__, *map(str, ids))))
-    monkeypatch.setattr(Step, "later", lambda step, seconds, *ids: said.append((step.__name__, *map(str, ids))))
+    monkeypatch.setattr(
+        Step, "soon", lambda step, *ids: said.append((step.__name__, *map(str, ids)))
+    )
+    monkeypatch.setattr(
+        Step, "later", lambda step, seconds, *ids: said.append((step.__name__, *map(str, ids)))
+    )
     return said
 
 

@@ -1,4 +1,6 @@
-"""The embedded cluster's server is killed at random moments of a running job: nothing is lost, nothing happens twice."""
+"""The embedded cluster's server is killed at random moments of a running job: nothing is lost,
+nothing happens twice.
+"""
 
 import os
 import random
@@ -15,7 +17,9 @@ STEPS = 60
 
 
 def running(data: Path) -> list[str]:
-    """The command lines of all processes that belong to a run below `data`, by their environment or arguments."""
+    """The command lines of all processes that belong to a run below `data`, by their environment or
+    arguments.
+    """
     mark = os.fsencode(data)
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -24,7 +28,11 @@ def running(data: Path) -> list[str]:
         except OSError:
             continue
         if mark in text:
-            found.append(f"{entry.name}: {(entry / 'cmdline').read_bytes().decode(errors='replace')}" if entry.exists() else entry.name)
+            found.append(
+                f"{entry.name}: {(entry / 'cmdline').read_bytes().decode(errors='replace')}"
+                if entry.exists()
+                else entry.name
+            )
     return found
 
 
@@ -44,8 +52,11 @@ def one_round(cluster: LocalKube, number: int, chance: random.Random) -> None:
     assert len(digests(every)) == 1
     for found in pods(api, name):
         if found["status"]["containerStatuses"][0]["restartCount"]:
-            # Other tests' clusters draw from the same ports of this machine; a container that found its own taken is tried again.
-            before = api.get(f"{PODS}/{found['metadata']['name']}/log", accept="*/*", previous="true").text
+            # Other tests' clusters draw from the same ports of this machine; a container that found
+            # its own taken is tried again.
+            before = api.get(
+                f"{PODS}/{found['metadata']['name']}/log", accept="*/*", previous="true"
+            ).text
             assert "in use" in before, f"{found['metadata']['name']} was restarted after:\n{before}"
     api.close()
 

@@ -1,4 +1,6 @@
-"""Two submissions race for the last of a quota: one is admitted, the other is accepted, waits, and says why; then its turn comes."""
+"""Two submissions race for the last of a quota: one is admitted, the other is accepted, waits, and
+says why; then its turn comes.
+"""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -38,17 +40,38 @@ Ways = dict[str, tuple[Project, User]]
 
 def by_page(cast: Cast, name: str, project: Project, user: User) -> Submit:
     """Everything of the wizard but its last button, which is what is to be pressed."""
-    walk = Walk(cast, user.username).started(name=name, project=str(project.pk), architecture="Standard")
-    one_gpu = {"compute_choice": "custom", "gpu_devices": "1", "gpu_share": "whole", "cpu_request": "0.1", "memory_request": "10M"}
-    walk.set_up(environment_choice="custom", image="any", command=" ".join(SLEEP), preemptibility="non-preemptible", **one_gpu)
+    walk = Walk(cast, user.username).started(
+        name=name, project=str(project.pk), architecture="Standard"
+    )
+    one_gpu = {
+        "compute_choice": "custom",
+        "gpu_devices": "1",
+        "gpu_share": "whole",
+        "cpu_request": "0.1",
+        "memory_request": "10M",
+    }
+    walk.set_up(
+        environment_choice="custom",
+        image="any",
+        command=" ".join(SLEEP),
+        preemptibility="non-preemptible",
+        **one_gpu,
+    )
     assert walk.step == "review", walk.text
     return walk.send
 
 
 def by_rest(cast: Cast, name: str, project: Project, user: User) -> Submit:
     command = {"image": "any", "command": " ".join(SLEEP), "preemptibility": "non-preemptible"}
-    one_gpu = {"compute": {"gpuDevicesRequest": 1, "cpuCoreRequest": 0.1, "cpuMemoryRequest": "10M"}}
-    body = {"name": name, "projectId": str(project.pk), "clusterId": str(cast.cluster.pk), "spec": command | one_gpu}
+    one_gpu = {
+        "compute": {"gpuDevicesRequest": 1, "cpuCoreRequest": 0.1, "cpuMemoryRequest": "10M"}
+    }
+    body = {
+        "name": name,
+        "projectId": str(project.pk),
+        "clusterId": str(cast.cluster.pk),
+        "spec": command | one_gpu,
+    }
     caller = Caller(user)
     return lambda: caller("POST", "/workloads/trainings", body, 202)
 
@@ -57,14 +80,22 @@ def submitted(name: str, submit: Submit) -> None:
     """As a request and a worker do it, each in a thread and a connection of its own."""
     submit()
     workload = Workload.objects.get(name=name)
-    eventually(lambda: tasks.launch(str(workload.pk)) or Workload.objects.get(pk=workload.pk).job_uid)
+    eventually(
+        lambda: tasks.launch(str(workload.pk)) or Workload.objects.get(pk=workload.pk).job_uid
+    )
 
 
 def reasons(acting: Acting, project: Project) -> list[str]:
     """Why the cluster says that something of the project waits."""
     groups = calls.list_page(acting.client, PODGROUPS, namespace=project.namespace).items
-    conditions = [condition for group in groups for condition in group.get("status", {}).get("schedulingConditions") or ()]
-    return [reason["reason"] for condition in conditions for reason in condition.get("reasons") or ()]
+    conditions = [
+        condition
+        for group in groups
+        for condition in group.get("status", {}).get("schedulingConditions") or ()
+    ]
+    return [
+        reason["reason"] for condition in conditions for reason in condition.get("reasons") or ()
+    ]
 
 
 def by_status(names: list[str]) -> dict[str, list[Workload]]:
@@ -77,16 +108,26 @@ def by_status(names: list[str]) -> dict[str, list[Workload]]:
 def test_the_last_gpu_of_a_quota_goes_to_one_and_the_other_waits_for_it(live_cast: Cast) -> None:
     with_quota(live_cast.team_a, 1)
     of_a = (live_cast.team_a, live_cast.bob)
-    raced(live_cast, lambda number: dict.fromkeys((f"first-{number}", f"second-{number}"), of_a), "the project&#x27;s quota")
+    raced(
+        live_cast,
+        lambda number: dict.fromkeys((f"first-{number}", f"second-{number}"), of_a),
+        "the project&#x27;s quota",
+    )
 
 
-def test_the_last_gpu_of_a_department_goes_to_one_of_its_projects_and_the_other_waits_for_it(live_cast: Cast) -> None:
+def test_the_last_gpu_of_a_department_goes_to_one_of_its_projects_and_the_other_waits_for_it(
+    live_cast: Cast,
+) -> None:
     """Each of them has room in its own quota."""
     Department.objects.filter(pk=live_cast.research.pk).update(gpu_quota=Decimal(1))
     for project in (live_cast.team_a, live_cast.team_b):
         with_quota(project, 2)
     of_a, of_b = (live_cast.team_a, live_cast.bob), (live_cast.team_b, live_cast.mallory)
-    raced(live_cast, lambda number: {f"first-{number}": of_a, f"second-{number}": of_b}, "quota of its department")
+    raced(
+        live_cast,
+        lambda number: {f"first-{number}": of_a, f"second-{number}": of_b},
+        "quota of its department",
+    )
 
 
 def with_quota(project: Project, gpus: int) -> None:
@@ -95,14 +136,24 @@ def with_quota(project: Project, gpus: int) -> None:
 
 
 def raced(cast: Cast, ways: Callable[[int], Ways], whose: str) -> None:
-    """Several races, each between one that comes by page and one that comes by the REST API, for the last of what `whose` names."""
+    """Several races, each between one that comes by page and one that comes by the REST API, for
+    the last of what `whose` names.
+    """
     acting = Acting(cast, connections.client(cast.cluster))
     try:
         for number in range(ROUNDS):
             roads = (by_page, by_rest) if number % 2 else (by_rest, by_page)
             entries = ways(number).items()
-            racers = {name: road(cast, name, *whose) for road, (name, whose) in zip(roads, entries, strict=True)}
-            at_once(*[lambda name=name, submit=submit: submitted(name, submit) for name, submit in racers.items()])  # type: ignore[misc]
+            racers = {
+                name: road(cast, name, *whose)
+                for road, (name, whose) in zip(roads, entries, strict=True)
+            }
+            at_once(
+                *[
+                    lambda name=name, submit=submit: submitted(name, submit)
+                    for name, submit in racers.items()
+                ]
+            )  # type: ignore[misc]
             one_is_admitted(acting, list(racers), whose)
     finally:
         for project in {cast.team_a, cast.team_b}:
@@ -114,7 +165,11 @@ def one_is_admitted(acting: Acting, names: list[str], whose: str) -> None:
     def decided() -> Any:
         acting.poll()
         found = by_status(names)
-        return found if len(found.get(Status.RUNNING, ())) == 1 and len(found.get(Status.PENDING, ())) == 1 else None
+        return (
+            found
+            if len(found.get(Status.RUNNING, ())) == 1 and len(found.get(Status.PENDING, ())) == 1
+            else None
+        )
 
     found = eventually(lambda: (now := decided()) and now[Status.PENDING][0].reason and now)
     [winner], [waiting] = found[Status.RUNNING], found[Status.PENDING]

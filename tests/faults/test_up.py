@@ -1,4 +1,6 @@
-"""`make up` where things are not as they should be: it starts, or refuses in words and overwrites nothing, and leaves nothing behind."""
+"""`make up` where things are not as they should be: it starts, or refuses in words and overwrites
+nothing, and leaves nothing behind.
+"""
 
 import os
 import signal
@@ -23,7 +25,13 @@ def test_it_runs_anywhere_and_with_next_to_no_environment(tmp_path: Path) -> Non
     installation = Installation(odd / "var", admin_password=PASSWORD)
     installation.options["data_dir"] = "var"
     installation.cwd = odd
-    installation.environment = {"PYTHONPATH": str(ROOT), "HOME": None, "LANG": None, "LC_ALL": "C", "PATH": "/usr/bin:/bin"}
+    installation.environment = {
+        "PYTHONPATH": str(ROOT),
+        "HOME": None,
+        "LANG": None,
+        "LC_ALL": "C",
+        "PATH": "/usr/bin:/bin",
+    }
     with installation:
         program = Program(installation.url, PASSWORD)
         here = program.submit("here", **SHORT)
@@ -60,7 +68,14 @@ def test_told_to_end_while_it_starts_it_leaves_nothing_and_starts_again(tmp_path
         Program(installation.url, PASSWORD)
 
 
-NO_KEYS = ["", "{}", "[]", "\udcff\udcfe", '{"secret_key": "a", "encryption_keys": ["short"]}', '{"secret_key": 1, "encryption_keys": [2]}']
+NO_KEYS = [
+    "",
+    "{}",
+    "[]",
+    "\udcff\udcfe",
+    '{"secret_key": "a", "encryption_keys": ["short"]}',
+    '{"secret_key": 1, "encryption_keys": [2]}',
+]
 
 
 @pytest.mark.parametrize("text", NO_KEYS)
@@ -100,7 +115,9 @@ def test_a_lock_that_a_dead_one_left_holds_nobody_up(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", tmp_path], capture_output=True, text=True)
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", tmp_path], capture_output=True, text=True
+    )
     if mount.returncode != 0:
         pytest.skip(f"a file system cannot be mounted here: {mount.stderr.strip()}")
     try:

@@ -23,19 +23,30 @@ def place(request: pytest.FixtureRequest) -> Place:
 
 @pytest.fixture(scope="session")
 def cluster_api(place: Place) -> Iterator[Api]:
-    """The cluster's API as the kubeconfig's user. A young server says 429 until the cache for a custom kind is filled."""
+    """The cluster's API as the kubeconfig's user. A young server says 429 until the cache for a
+    custom kind is filled.
+    """
     client = Api.from_kubeconfig(place.kubeconfig)
-    eventually(lambda: all(client.get(kind.path("default")).status == 200 for kind in jobs.served(client)), within=90)
+    eventually(
+        lambda: all(client.get(kind.path("default")).status == 200 for kind in jobs.served(client)),
+        within=90,
+    )
     yield client
     client.close()
 
 
 @pytest.fixture
-def unfollowed(place: Place, cluster_api: Api, transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Journey]:
-    """A project in the cluster, which nobody follows yet. There is no broker: a step that is asked for is found by looking."""
+def unfollowed(
+    place: Place, cluster_api: Api, transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Journey]:
+    """A project in the cluster, which nobody follows yet. There is no broker: a step that is asked
+    for is found by looking.
+    """
     for way in ("soon", "later"):
         monkeypatch.setattr(Step, way, lambda step, *ids: None)
-    with journey(place, cluster_api, User.objects.create(username="alice", is_staff=True, is_superuser=True)) as made:
+    with journey(
+        place, cluster_api, User.objects.create(username="alice", is_staff=True, is_superuser=True)
+    ) as made:
         yield made
 
 

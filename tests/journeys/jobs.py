@@ -1,4 +1,6 @@
-"""What operators make of each kind of training job, and what they say of it: names, labels, owners, conditions. Pure."""
+"""What operators make of each kind of training job, and what they say of it: names, labels, owners,
+conditions. Pure.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,13 +33,29 @@ class Kind:
         """Whether pods that still run when it has ended are removed."""
         return bool(job["spec"].get("runPolicy", {}).get("cleanPodPolicy") == "Running")
 
-    def status(self, job: Object, pods: Sequence[Object], between: Sequence[Object], below: Sequence[Object], now: str) -> Object:
+    def status(
+        self,
+        job: Object,
+        pods: Sequence[Object],
+        between: Sequence[Object],
+        below: Sequence[Object],
+        now: str,
+    ) -> Object:
         """What the operator says of it. `pods` are its own, `below` those of the Jobs `between`."""
-        leads = [each for each in pods if each["metadata"]["labels"].get(f"{PREFIX}job-role") == "master"] or list(pods)
-        alone = any(type in ("Master", "Chief", "Launcher") for type in replicas(job)) or self.kind == "TFJob"
+        leads = [
+            each for each in pods if each["metadata"]["labels"].get(f"{PREFIX}job-role") == "master"
+        ] or list(pods)
+        alone = (
+            any(type in ("Master", "Chief", "Launcher") for type in replicas(job))
+            or self.kind == "TFJob"
+        )
         deciding = leads if alone else list(pods)
         failed = [each for each in pods if phase(each) == "Failed"]
-        done = bool(deciding) and all(phase(each) == "Succeeded" for each in deciding) and (alone or len(pods) == wanted(job))
+        done = (
+            bool(deciding)
+            and all(phase(each) == "Succeeded" for each in deciding)
+            and (alone or len(pods) == wanted(job))
+        )
         tallies = {
             type: {
                 "active": count(pods, type, "Running"),
@@ -49,32 +67,71 @@ class Kind:
         up = bool(deciding) and any(phase(each) == "Running" for each in deciding)
         return self._told(job, tallies, now, up=up, done=done, failed=bool(failed))
 
-    def _told(self, job: Object, tallies: Object, now: str, *, up: bool, done: bool, failed: bool, reason: str = "") -> Object:
+    def _told(
+        self,
+        job: Object,
+        tallies: Object,
+        now: str,
+        *,
+        up: bool,
+        done: bool,
+        failed: bool,
+        reason: str = "",
+    ) -> Object:
         was = job.get("status") or {}
         if finished(job):
             return dict(was)
-        status = {"startTime": was.get("startTime", now), "replicaStatuses": tallies, "conditions": list(was.get("conditions", []))}
+        status = {
+            "startTime": was.get("startTime", now),
+            "replicaStatuses": tallies,
+            "conditions": list(was.get("conditions", [])),
+        }
         name = job["metadata"]["name"]
         say(status, "Created", f"{self.kind}Created", f"{self.kind} {name} is created.", now)
         if up:
             say(status, "Running", f"{self.kind}Running", f"{self.kind} {name} is running.", now)
         if done:
             status["completionTime"] = now
-            say(status, "Succeeded", f"{self.kind}Succeeded", f"{self.kind} {name} is successfully completed.", now)
+            say(
+                status,
+                "Succeeded",
+                f"{self.kind}Succeeded",
+                f"{self.kind} {name} is successfully completed.",
+                now,
+            )
         elif failed:
             status["completionTime"] = now
-            say(status, "Failed", reason or f"{self.kind}Failed", f"{self.kind} {name} is failed because 1 replica(s) failed.", now)
+            say(
+                status,
+                "Failed",
+                reason or f"{self.kind}Failed",
+                f"{self.kind} {name} is failed because 1 replica(s) failed.",
+                now,
+            )
         return status
 
     def _pod(self, job: Object, type: str, number: int, replica: Object) -> Object:
-        ours = {f"{PREFIX}job-name": job["metadata"]["name"], f"{PREFIX}operator-name": self.operator}
+        ours = {
+            f"{PREFIX}job-name": job["metadata"]["name"],
+            f"{PREFIX}operator-name": self.operator,
+        }
         ours |= {f"{PREFIX}replica-type": type, f"{PREFIX}replica-index": str(number)}
-        first = "master" if "Master" in replicas(job) else "chief" if "Chief" in replicas(job) else "worker"
+        first = (
+            "master"
+            if "Master" in replicas(job)
+            else "chief"
+            if "Chief" in replicas(job)
+            else "worker"
+        )
         if (type, number) == (first, 0) and not (first == "worker" and self.kind == "XGBoostJob"):
             ours[f"{PREFIX}job-role"] = "master"
         policy = replica.get("restartPolicy", "Never")
         return pod(
-            f"{job['metadata']['name']}-{type}-{number}", replica["template"], ours, job, "Never" if policy == "ExitCode" else policy
+            f"{job['metadata']['name']}-{type}-{number}",
+            replica["template"],
+            ours,
+            job,
+            "Never" if policy == "ExitCode" else policy,
         )
 
 
@@ -102,35 +159,73 @@ class Mpi(Kind):
         ours = {f"{PREFIX}job-name": name, f"{PREFIX}operator-name": self.operator}
         for number in range(worker.get("replicas", 0)):
             more = ours | {f"{PREFIX}job-role": "worker", f"{PREFIX}replica-index": str(number)}
-            made = pod(f"{name}-worker-{number}", worker["template"], more, job, worker.get("restartPolicy", "Never"))
+            made = pod(
+                f"{name}-worker-{number}",
+                worker["template"],
+                more,
+                job,
+                worker.get("restartPolicy", "Never"),
+            )
             made["spec"]["containers"][0].setdefault("command", YEAR)
             yield made
-        template = of_template(launcher["template"], ours | {f"{PREFIX}job-role": "launcher"}, launcher.get("restartPolicy", "OnFailure"))
+        template = of_template(
+            launcher["template"],
+            ours | {f"{PREFIX}job-role": "launcher"},
+            launcher.get("restartPolicy", "OnFailure"),
+        )
         policy = job["spec"].get("runPolicy", {})
-        yield batch(f"{name}-launcher", {"app": name}, job, template, backoffLimit=policy.get("backoffLimit", 6))
+        yield batch(
+            f"{name}-launcher",
+            {"app": name},
+            job,
+            template,
+            backoffLimit=policy.get("backoffLimit", 6),
+        )
 
-    def status(self, job: Object, pods: Sequence[Object], between: Sequence[Object], below: Sequence[Object], now: str) -> Object:
+    def status(
+        self,
+        job: Object,
+        pods: Sequence[Object],
+        between: Sequence[Object],
+        below: Sequence[Object],
+        now: str,
+    ) -> Object:
         launcher = between[0] if between else {}
         done, failed = holds(launcher, "Complete"), holds(launcher, "Failed")
         tallies = {
-            "Launcher": {word: sum(phase(each) == asked for each in below) for word, asked in TALLIES.items()},
-            "Worker": {word: sum(phase(each) == asked for each in pods) for word, asked in TALLIES.items()},
+            "Launcher": {
+                word: sum(phase(each) == asked for each in below) for word, asked in TALLIES.items()
+            },
+            "Worker": {
+                word: sum(phase(each) == asked for each in pods) for word, asked in TALLIES.items()
+            },
         }
         up = bool(below) and all(phase(each) == "Running" for each in (*below, *pods))
         reason = (failed or {}).get("reason", "")
-        return self._told(job, tallies, now, up=up, done=bool(done), failed=bool(failed), reason=reason)
+        return self._told(
+            job, tallies, now, up=up, done=bool(done), failed=bool(failed), reason=reason
+        )
 
 
 class TrainJob(Kind):
-    """Of Kubeflow Trainer: its nodes are an indexed Job. The runtime that it names is taken for a plain one."""
+    """Of Kubeflow Trainer: its nodes are an indexed Job. The runtime that it names is taken for a
+    plain one.
+    """
 
     def children(self, job: Object) -> Iterator[Object]:
         trainer, name = job["spec"]["trainer"], job["metadata"]["name"]
         (patch,) = job["spec"]["runtimePatches"]
         (node,) = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
         template = node["template"]["spec"]["template"]
-        container = {"image": trainer["image"], "command": trainer.get("command", []), "args": trainer.get("args", [])}
-        container |= {"env": trainer.get("env", []), "resources": trainer.get("resourcesPerNode", {})}
+        container = {
+            "image": trainer["image"],
+            "command": trainer.get("command", []),
+            "args": trainer.get("args", []),
+        }
+        container |= {
+            "env": trainer.get("env", []),
+            "resources": trainer.get("resourcesPerNode", {}),
+        }
         template["spec"]["containers"][0] |= container
         ours = {
             "jobset.sigs.k8s.io/jobset-name": name,
@@ -138,10 +233,22 @@ class TrainJob(Kind):
             "jobset.sigs.k8s.io/job-index": "0",
         }
         count = trainer.get("numNodes", 1)
-        more = {"completionMode": "Indexed", "completions": count, "parallelism": count, "backoffLimit": 0}
+        more = {
+            "completionMode": "Indexed",
+            "completions": count,
+            "parallelism": count,
+            "backoffLimit": 0,
+        }
         yield batch(f"{name}-node-0", ours, job, of_template(template, ours, "Never"), **more)
 
-    def status(self, job: Object, pods: Sequence[Object], between: Sequence[Object], below: Sequence[Object], now: str) -> Object:
+    def status(
+        self,
+        job: Object,
+        pods: Sequence[Object],
+        between: Sequence[Object],
+        below: Sequence[Object],
+        now: str,
+    ) -> Object:
         if finished(job) or not between:
             return dict(job.get("status") or {})
         told = between[0].get("status") or {}
@@ -150,7 +257,13 @@ class TrainJob(Kind):
         if holds(between[0], "Complete"):
             say(status, "Complete", "AllJobsCompleted", "jobset completed successfully", now)
         elif holds(between[0], "Failed"):
-            say(status, "Failed", "FailedJobs", f"jobset failed due to one or more job failures (first failed job: {told})"[:400], now)
+            say(
+                status,
+                "Failed",
+                "FailedJobs",
+                f"jobset failed due to one or more job failures (first failed job: {told})"[:400],
+                now,
+            )
         return status
 
 
@@ -171,7 +284,12 @@ KINDS = (
 def served(api: Api) -> list[Kind]:
     """The kinds that the cluster knows."""
     versions = {kind.api_version: api.get(f"/apis/{kind.api_version}") for kind in KINDS}
-    known = {(version, each["name"]) for version, answer in versions.items() if answer.status == 200 for each in answer.json()["resources"]}
+    known = {
+        (version, each["name"])
+        for version, answer in versions.items()
+        if answer.status == 200
+        for each in answer.json()["resources"]
+    }
     return [kind for kind in KINDS if (kind.api_version, kind.plural) in known]
 
 
@@ -185,4 +303,8 @@ def wanted(job: Object) -> int:
 
 
 def count(pods: Sequence[Object], type: str, wanted: str) -> int:
-    return sum(phase(each) == wanted and each["metadata"]["labels"][f"{PREFIX}replica-type"] == type.lower() for each in pods)
+    return sum(
+        phase(each) == wanted
+        and each["metadata"]["labels"][f"{PREFIX}replica-type"] == type.lower()
+        for each in pods
+    )

@@ -1,4 +1,6 @@
-"""The pods and Jobs that controllers make, and what a kubelet and the Job controller say of them. Pure."""
+"""The pods and Jobs that controllers make, and what a kubelet and the Job controller say of them.
+Pure.
+"""
 
 import secrets
 from collections.abc import Sequence
@@ -17,7 +19,14 @@ def phase(pod: Object) -> str:
 
 def owner(obj: Object) -> str:
     """The uid of its controller, "" of one without."""
-    return next((str(each["uid"]) for each in obj["metadata"].get("ownerReferences", ()) if each.get("controller")), "")
+    return next(
+        (
+            str(each["uid"])
+            for each in obj["metadata"].get("ownerReferences", ())
+            if each.get("controller")
+        ),
+        "",
+    )
 
 
 def index(pod: Object) -> int:
@@ -27,7 +36,9 @@ def index(pod: Object) -> int:
 
 def holds(obj: Object, kind: str) -> Object | None:
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each["type"] == kind and each["status"] == "True"), None)
+    return next(
+        (each for each in conditions if each["type"] == kind and each["status"] == "True"), None
+    )
 
 
 def finished(job: Object) -> bool:
@@ -44,7 +55,12 @@ def pod(name: str, template: Object, labels: Object, job: Object, policy: str) -
 def batch(name: str, labels: Object, job: Object, template: Object, **spec: object) -> Object:
     """A batch Job as the job's own."""
     metadata = {"name": name, "labels": labels, "ownerReferences": [_owned_by(job)]}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {**spec, "template": template}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {**spec, "template": template},
+    }
 
 
 def pod_of(job: Object, number: int) -> Object:
@@ -67,28 +83,53 @@ def batch_status(job: Object, pods: Sequence[Object], now: str) -> Object:
         return dict(was)
     phases = [phase(each) for each in pods]
     succeeded, failed = phases.count("Succeeded"), phases.count("Failed")
-    status = {"startTime": was.get("startTime", now), "succeeded": succeeded, "failed": failed, "terminating": 0}
-    status |= {"active": len(pods) - succeeded - failed, "ready": phases.count("Running"), "conditions": []}
+    status = {
+        "startTime": was.get("startTime", now),
+        "succeeded": succeeded,
+        "failed": failed,
+        "terminating": 0,
+    }
+    status |= {
+        "active": len(pods) - succeeded - failed,
+        "ready": phases.count("Running"),
+        "conditions": [],
+    }
     if job["spec"].get("completionMode") == "Indexed" and succeeded:
-        status["completedIndexes"] = ",".join(str(index(each)) for each in sorted(pods, key=index) if phase(each) == "Succeeded")
+        status["completedIndexes"] = ",".join(
+            str(index(each)) for each in sorted(pods, key=index) if phase(each) == "Succeeded"
+        )
     if failed:
         status |= {"active": 0, "ready": 0}
         for kind in ("FailureTarget", "Failed"):
-            say(status, kind, "BackoffLimitExceeded", "Job has reached the specified backoff limit", now)
+            say(
+                status,
+                kind,
+                "BackoffLimitExceeded",
+                "Job has reached the specified backoff limit",
+                now,
+            )
     elif succeeded >= job["spec"].get("completions", 1):
         status |= {"completionTime": now, "ready": 0}
         for kind in ("SuccessCriteriaMet", "Complete"):
-            say(status, kind, "CompletionsReached", "Reached expected number of succeeded pods", now)
+            say(
+                status, kind, "CompletionsReached", "Reached expected number of succeeded pods", now
+            )
     return status
 
 
 def pod_status(pod: Object, phase: str, now: str) -> Object:
     """What a kubelet says of a pod in a phase: waiting, up, ended well, or ended with CODE."""
     code = {"Succeeded": 0, "Failed": CODE}.get(phase)
-    ended = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": now, "finishedAt": now}
-    state = {"Pending": {"waiting": {"reason": "ContainerCreating"}}, "Running": {"running": {"startedAt": now}}}.get(
-        phase, {"terminated": ended}
-    )
+    ended = {
+        "exitCode": code,
+        "reason": "Error" if code else "Completed",
+        "startedAt": now,
+        "finishedAt": now,
+    }
+    state = {
+        "Pending": {"waiting": {"reason": "ContainerCreating"}},
+        "Running": {"running": {"startedAt": now}},
+    }.get(phase, {"terminated": ended})
     up = str(phase == "Running")
     containers = [
         {
@@ -102,15 +143,26 @@ def pod_status(pod: Object, phase: str, now: str) -> Object:
         }
         for each in pod["spec"]["containers"]
     ]
-    conditions = [{"type": kind, "status": up, "lastTransitionTime": now} for kind in ("Ready", "ContainersReady")]
-    return {"phase": phase, "startTime": now, "conditions": conditions, "containerStatuses": containers}
+    conditions = [
+        {"type": kind, "status": up, "lastTransitionTime": now}
+        for kind in ("Ready", "ContainersReady")
+    ]
+    return {
+        "phase": phase,
+        "startTime": now,
+        "conditions": conditions,
+        "containerStatuses": containers,
+    }
 
 
 def waits_for_ever(pod: Object) -> bool:
     """Whether it ends only when it is removed: a worker of MPI."""
     labels = pod["metadata"]["labels"]
     is_worker = "worker" in (labels.get(f"{PREFIX}replica-type"), labels.get(f"{PREFIX}job-role"))
-    return is_worker and labels.get(f"{PREFIX}operator-name") in ("mpi-operator", "mpijob-controller")
+    return is_worker and labels.get(f"{PREFIX}operator-name") in (
+        "mpi-operator",
+        "mpijob-controller",
+    )
 
 
 def is_first(pod: Object, pods: Sequence[Object]) -> bool:
@@ -121,28 +173,50 @@ def is_first(pod: Object, pods: Sequence[Object]) -> bool:
 def _rank(pod: Object) -> tuple[bool, str]:
     labels = pod["metadata"]["labels"]
     told = (labels.get(f"{PREFIX}replica-type"), labels.get(f"{PREFIX}job-role"))
-    return not any(role in ("master", "chief", "launcher") for role in told), pod["metadata"]["name"]
+    return not any(role in ("master", "chief", "launcher") for role in told), pod["metadata"][
+        "name"
+    ]
 
 
 def say(status: Object, kind: str, reason: str, message: str, now: str) -> None:
-    """Set a condition to True, as operators do: one that changes moves to the end, and an end is the end of running."""
+    """Set a condition to True, as operators do: one that changes moves to the end, and an end is
+    the end of running.
+    """
     if any(each["type"] == kind and each["status"] == "True" for each in status["conditions"]):
         return
     kept = [each for each in status["conditions"] if each["type"] != kind]
     if kind in ("Succeeded", "Failed"):
         kept = [each | ({"status": "False"} if each["type"] == "Running" else {}) for each in kept]
-    told = {"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now}
-    if kind in ("Created", "Running", "Succeeded", "Failed") and "jobsStatus" not in status and "active" not in status:
+    told = {
+        "type": kind,
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": now,
+    }
+    if (
+        kind in ("Created", "Running", "Succeeded", "Failed")
+        and "jobsStatus" not in status
+        and "active" not in status
+    ):
         told["lastUpdateTime"] = now
     status["conditions"] = [*kept, told]
 
 
 def of_template(template: Object, labels: Object, policy: str) -> Object:
     metadata = template.get("metadata", {})
-    made = {key: value for key, value in metadata.items() if key in ("annotations",)} | {"labels": metadata.get("labels", {}) | labels}
+    made = {key: value for key, value in metadata.items() if key in ("annotations",)} | {
+        "labels": metadata.get("labels", {}) | labels
+    }
     return {"metadata": made, "spec": template["spec"] | {"restartPolicy": policy}}
 
 
 def _owned_by(job: Object) -> Object:
     metadata = {name: job["metadata"][name] for name in ("name", "uid")}
-    return {"apiVersion": job["apiVersion"], "kind": job["kind"], **metadata, "controller": True, "blockOwnerDeletion": True}
+    return {
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        **metadata,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

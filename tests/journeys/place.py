@@ -1,9 +1,11 @@
-"""The cluster that a journey goes through: that of MUSTER_TEST_KUBECONFIG, or an embedded one, and what of a cluster works there.
+"""The cluster that a journey goes through: that of MUSTER_TEST_KUBECONFIG, or an embedded one, and
+what of a cluster works there.
 
-A kubeconfig has its credentials inline, as Muster takes them (`kubectl config view --raw --minify --flatten`). Of a given cluster
-nothing is taken for granted; MUSTER_TEST_OPERATORS=1 says that the training operators, controllers and kubelets of everything that it
-serves run there, MUSTER_TEST_CONTROLLERS=1 that the controllers do, and MUSTER_TEST_PODS=1 that pods do, with MUSTER_TEST_IMAGE as an
-image that has a shell. What does not run there a stand-in does by the API.
+A kubeconfig has its credentials inline, as Muster takes them (`kubectl config view --raw --minify
+--flatten`). Of a given cluster nothing is taken for granted; MUSTER_TEST_OPERATORS=1 says that the
+training operators, controllers and kubelets of everything that it serves run there,
+MUSTER_TEST_CONTROLLERS=1 that the controllers do, and MUSTER_TEST_PODS=1 that pods do, with
+MUSTER_TEST_IMAGE as an image that has a shell. What does not run there a stand-in does by the API.
 """
 
 import os
@@ -27,7 +29,9 @@ class Place:
     def given(cls, kubeconfig: Path) -> "Place":
         """A cluster about which the environment tells."""
         operators = _says("OPERATORS")
-        return cls(kubeconfig, operators, operators or _says("CONTROLLERS"), operators or _says("PODS"))
+        return cls(
+            kubeconfig, operators, operators or _says("CONTROLLERS"), operators or _says("PODS")
+        )
 
     @classmethod
     def embedded(cls, kubeconfig: Path) -> "Place":

@@ -1,7 +1,9 @@
-"""What a cluster lacks, done by the API in one namespace as those who are not there would: operators, controllers, a kubelet.
+"""What a cluster lacks, done by the API in one namespace as those who are not there would:
+operators, controllers, a kubelet.
 
-Nothing is remembered between two turns: each looks at what is there and does what is next, as a controller does. How far the pods
-are is the test's to say where no kubelet runs (`stage`); where one does, from PLACED on they are on their own.
+Nothing is remembered between two turns: each looks at what is there and does what is next, as a
+controller does. How far the pods are is the test's to say where no kubelet runs (`stage`); where
+one does, from PLACED on they are on their own.
 """
 
 import secrets
@@ -68,7 +70,9 @@ class StandIn:
 
     def _operate(self, kind: Kind, job: Object) -> None:
         mine = [each for each in self.pods() if made.owner(each) == job["metadata"]["uid"]]
-        between = [each for each in self._listed(self._jobs) if made.owner(each) == job["metadata"]["uid"]]
+        between = [
+            each for each in self._listed(self._jobs) if made.owner(each) == job["metadata"]["uid"]
+        ]
         if not made.finished(job):
             names = {each["metadata"]["name"] for each in (*mine, *between)}
             for wanted in kind.children(job):
@@ -76,7 +80,10 @@ class StandIn:
                     self._made(self._jobs if wanted["kind"] == "Job" else self._pods, wanted)
         elif kind.cleans_up(job):
             for pod in mine:
-                if pod["status"].get("phase") in ("Pending", "Running") and "deletionTimestamp" not in pod["metadata"]:
+                if (
+                    pod["status"].get("phase") in ("Pending", "Running")
+                    and "deletionTimestamp" not in pod["metadata"]
+                ):
                     self._api.delete(f"{self._pods}/{pod['metadata']['name']}")
         status = kind.status(job, mine, between, self._below(between), _now())
         if status != job.get("status"):
@@ -92,7 +99,13 @@ class StandIn:
     def _account(self) -> None:
         """Without its default service account no pod is let into a namespace."""
         path = f"/api/v1/namespaces/{self._namespace}/serviceaccounts"
-        if self._api.get(f"/api/v1/namespaces/{self._namespace}").json().get("status", {}).get("phase") == "Active":
+        if (
+            self._api.get(f"/api/v1/namespaces/{self._namespace}")
+            .json()
+            .get("status", {})
+            .get("phase")
+            == "Active"
+        ):
             self._api.post(path, {"metadata": {"name": "default"}})
 
     def _run(self, job: Object) -> None:
@@ -110,14 +123,26 @@ class StandIn:
         """As the garbage collector, and as whoever lets go of volumes."""
         # The owners are looked at last: what is made meanwhile has one that is there.
         below = [(path, each) for path in (self._jobs, self._pods) for each in self._listed(path)]
-        there = {each["metadata"]["uid"] for kind in self._kinds for each in self._listed(kind.path(self._namespace))}
+        there = {
+            each["metadata"]["uid"]
+            for kind in self._kinds
+            for each in self._listed(kind.path(self._namespace))
+        }
         for path, obj in below:
-            if made.owner(obj) and made.owner(obj) not in there and "deletionTimestamp" not in obj["metadata"]:
-                self._api.delete(f"{path}/{obj['metadata']['name']}", {"propagationPolicy": "Background"})
+            if (
+                made.owner(obj)
+                and made.owner(obj) not in there
+                and "deletionTimestamp" not in obj["metadata"]
+            ):
+                self._api.delete(
+                    f"{path}/{obj['metadata']['name']}", {"propagationPolicy": "Background"}
+                )
         claims = f"/api/v1/namespaces/{self._namespace}/persistentvolumeclaims"
         for claim in self._listed(claims):
             if "deletionTimestamp" in claim["metadata"]:
-                self._api.patch(f"{claims}/{claim['metadata']['name']}", {"metadata": {"finalizers": None}})
+                self._api.patch(
+                    f"{claims}/{claim['metadata']['name']}", {"metadata": {"finalizers": None}}
+                )
 
     # The scheduler and the kubelet
 
@@ -133,30 +158,56 @@ class StandIn:
         if not pod["spec"].get("nodeName"):
             target = {"apiVersion": "v1", "kind": "Node", "name": self._a_node()}
             # Another scheduler may have been faster.
-            self._api.post(f"{path}/binding", {"metadata": {"name": metadata["name"]}, "target": target})
+            self._api.post(
+                f"{path}/binding", {"metadata": {"name": metadata["name"]}, "target": target}
+            )
             return
         if not self._place.pods and pod["status"]["phase"] not in ("Succeeded", "Failed"):
             status = made.pod_status(pod, self._phase(pod), _now())
-            if status["phase"] != pod["status"]["phase"] or not pod["status"].get("containerStatuses"):
-                self._api.patch(f"{path}/status", {"metadata": {"uid": metadata["uid"]}, "status": status}, STRATEGIC)
+            if status["phase"] != pod["status"]["phase"] or not pod["status"].get(
+                "containerStatuses"
+            ):
+                self._api.patch(
+                    f"{path}/status",
+                    {"metadata": {"uid": metadata["uid"]}, "status": status},
+                    STRATEGIC,
+                )
 
     def _phase(self, pod: Object) -> str:
         if self.stage is Stage.PLACED:
             return "Pending"
         if self.stage is Stage.DONE and not made.waits_for_ever(pod):
             return "Succeeded"
-        return "Failed" if self.stage is Stage.BROKEN and made.is_first(pod, self.pods()) else "Running"
+        return (
+            "Failed"
+            if self.stage is Stage.BROKEN and made.is_first(pod, self.pods())
+            else "Running"
+        )
 
     def _a_node(self) -> str:
         """One that is there and ready; where no kubelet is, one that says so and does nothing."""
         if self._place.pods:
-            ready = (each for each in self._listed("/api/v1/nodes") if made.holds(each, "Ready") and not each["spec"].get("unschedulable"))
+            ready = (
+                each
+                for each in self._listed("/api/v1/nodes")
+                if made.holds(each, "Ready") and not each["spec"].get("unschedulable")
+            )
             return str(next(ready)["metadata"]["name"])
         if not self._node:
             self._node = f"journey-{secrets.token_hex(4)}"
             self._api.post("/api/v1/nodes", {"metadata": {"name": self._node}}).ok(201)
-            ready_now = {"type": "Ready", "status": "True", "reason": "StandIn", "lastHeartbeatTime": _now(), "lastTransitionTime": _now()}
-            self._api.patch(f"/api/v1/nodes/{self._node}/status", {"status": {"conditions": [ready_now]}}, STRATEGIC).ok()
+            ready_now = {
+                "type": "Ready",
+                "status": "True",
+                "reason": "StandIn",
+                "lastHeartbeatTime": _now(),
+                "lastTransitionTime": _now(),
+            }
+            self._api.patch(
+                f"/api/v1/nodes/{self._node}/status",
+                {"status": {"conditions": [ready_now]}},
+                STRATEGIC,
+            ).ok()
         return self._node
 
     def _made(self, path: str, obj: Object) -> None:
@@ -174,15 +225,23 @@ class StandIn:
 def emptied(api: Api, place: Place, namespace: str) -> None:
     """Nothing of a namespace is there any more, the namespace included."""
     everything = [kind.path(namespace) for kind in (*jobs.served(api), jobs.JOB)]
-    everything += [f"/api/v1/namespaces/{namespace}/{plural}" for plural in ("pods", "persistentvolumeclaims", "secrets", "configmaps")]
-    everything += [f"/api/v1/namespaces/{namespace}/{plural}" for plural in ("serviceaccounts", "events")]
+    everything += [
+        f"/api/v1/namespaces/{namespace}/{plural}"
+        for plural in ("pods", "persistentvolumeclaims", "secrets", "configmaps")
+    ]
+    everything += [
+        f"/api/v1/namespaces/{namespace}/{plural}" for plural in ("serviceaccounts", "events")
+    ]
     for path in everything:
         api.delete(path, AT_ONCE | {"propagationPolicy": "Background"})
     for path in _held(api, namespace):
         api.patch(path, {"metadata": {"finalizers": None}})
     api.delete(f"/api/v1/namespaces/{namespace}")
     if not place.controllers:
-        api.put(f"/api/v1/namespaces/{namespace}/finalize", {"metadata": {"name": namespace}, "spec": {"finalizers": []}})
+        api.put(
+            f"/api/v1/namespaces/{namespace}/finalize",
+            {"metadata": {"name": namespace}, "spec": {"finalizers": []}},
+        )
 
 
 def _held(api: Api, namespace: str) -> Iterator[str]:

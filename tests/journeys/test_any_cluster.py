@@ -1,6 +1,8 @@
-"""Muster's whole way with a workload of every kind, in whatever cluster is given; `place` tells how one is.
+"""Muster's whole way with a workload of every kind, in whatever cluster is given; `place` tells how
+one is.
 
-MUSTER_TEST_KUBECONFIG=... [MUSTER_TEST_CONTROLLERS=1] [MUSTER_TEST_PODS=1] [MUSTER_TEST_OPERATORS=1] pytest tests/journeys -n0
+MUSTER_TEST_KUBECONFIG=... [MUSTER_TEST_CONTROLLERS=1] [MUSTER_TEST_PODS=1]
+[MUSTER_TEST_OPERATORS=1] pytest tests/journeys -n0
 """
 
 from dataclasses import replace
@@ -50,7 +52,12 @@ def running(travel: Journey, framework: Framework | None) -> Workload:
 
 
 def moves(workload: Workload, attempt: int = 1) -> list[str]:
-    return list(workload.events.filter(attempt=attempt).exclude(new="").order_by("at", "id").values_list("new", flat=True))
+    return list(
+        workload.events.filter(attempt=attempt)
+        .exclude(new="")
+        .order_by("at", "id")
+        .values_list("new", flat=True)
+    )
 
 
 def line(workload: Workload, travel: Journey) -> str:
@@ -61,11 +68,15 @@ def line(workload: Workload, travel: Journey) -> str:
 
 def said_by(workload: Workload) -> list[str]:
     """Every log of it that was captured, as text."""
-    logs = Log.objects.filter(pod__workload=workload, pod__attempt=workload.attempt).exclude(state=Log.State.REMOVED)
+    logs = Log.objects.filter(pod__workload=workload, pod__attempt=workload.attempt).exclude(
+        state=Log.State.REMOVED
+    )
     return [b"\n".join(logbook.lines(log)).decode() for log in logs]
 
 
-def test_it_is_queued_starts_runs_and_completes_and_runs_again(framework: Framework | None, travel: Journey) -> None:
+def test_it_is_queued_starts_runs_and_completes_and_runs_again(
+    framework: Framework | None, travel: Journey
+) -> None:
     workload = travel.submit(travel.spec(framework, HELLO))
     if not travel.place.pods:
         travel.until_status(workload, Status.PENDING)
@@ -73,14 +84,20 @@ def test_it_is_queued_starts_runs_and_completes_and_runs_again(framework: Framew
         travel.until_status(workload, Status.INITIALIZING)
         travel.standin.stage = Stage.UP
         travel.until_status(workload, Status.RUNNING)
-        assert workload.running_pods == workload.requested_pods == Pod.objects.filter(workload=workload).count()
+        assert (
+            workload.running_pods
+            == workload.requested_pods
+            == Pod.objects.filter(workload=workload).count()
+        )
     travel.standin.stage = Stage.DONE
     travel.until_status(workload, Status.COMPLETED)
     told = moves(workload)
     assert (told[0], told[-1]) == ("Creating", "Completed")
     assert workload.ended_at is not None
     if travel.place.pods:
-        travel.until(workload, lambda: any("hello from the pod" in said for said in said_by(workload)))
+        travel.until(
+            workload, lambda: any("hello from the pod" in said for said in said_by(workload))
+        )
     else:
         # Who would wait for a kubelet that is not there goes on after a while.
         Pod.objects.filter(workload=workload).update(logs_kept=True)
@@ -88,14 +105,19 @@ def test_it_is_queued_starts_runs_and_completes_and_runs_again(framework: Framew
     first = set(Pod.objects.filter(workload=workload).values_list("uid", flat=True))
     assert actions.run(workload, travel.by)
     travel.standin.stage = Stage.UP
-    travel.until(workload, lambda: workload.status in (Status.RUNNING, Status.COMPLETED) and workload.attempt == 2)
+    travel.until(
+        workload,
+        lambda: workload.status in (Status.RUNNING, Status.COMPLETED) and workload.attempt == 2,
+    )
     travel.standin.stage = Stage.DONE
     travel.until_status(workload, Status.COMPLETED)
     kept = Pod.objects.filter(workload=workload, attempt=1)
     assert set(kept.values_list("uid", flat=True)) == first
     travel.until(workload, lambda: not kept.filter(vanished_at=None).exists())
     assert Pod.objects.filter(workload=workload, attempt=2).exclude(uid__in=first).count() >= 1
-    assert [each["metadata"]["labels"]["muster.dev/attempt"] for each in travel.there(workload)] == ["2"] * len(travel.there(workload))
+    assert [
+        each["metadata"]["labels"]["muster.dev/attempt"] for each in travel.there(workload)
+    ] == ["2"] * len(travel.there(workload))
 
 
 def test_one_that_fails_says_which_pod_did(framework: Framework | None, travel: Journey) -> None:
@@ -119,7 +141,9 @@ def test_one_that_fails_says_which_pod_did(framework: Framework | None, travel: 
         travel.until(workload, lambda: "no such data" in line(workload, travel))
 
 
-def test_stopped_it_leaves_nothing_in_the_cluster_and_can_run_again(framework: Framework | None, travel: Journey) -> None:
+def test_stopped_it_leaves_nothing_in_the_cluster_and_can_run_again(
+    framework: Framework | None, travel: Journey
+) -> None:
     workload = running(travel, framework)
     assert actions.stop(workload, travel.by)
     travel.until_status(workload, Status.STOPPED)
@@ -129,7 +153,9 @@ def test_stopped_it_leaves_nothing_in_the_cluster_and_can_run_again(framework: F
     travel.until(workload, lambda: workload.status == Status.RUNNING and workload.attempt == 2)
 
 
-def test_deleted_behind_our_back_it_is_stopped_and_not_failed(framework: Framework | None, travel: Journey) -> None:
+def test_deleted_behind_our_back_it_is_stopped_and_not_failed(
+    framework: Framework | None, travel: Journey
+) -> None:
     workload = running(travel, framework)
     path = f"{KINDS[workload.job_kind].path(travel.namespace)}/{workload.name}"
     assert travel.api.delete(path, {"propagationPolicy": "Background"}).status in (200, 202)
@@ -139,9 +165,13 @@ def test_deleted_behind_our_back_it_is_stopped_and_not_failed(framework: Framewo
     travel.until(workload, lambda: travel.everything() == [])
 
 
-def test_deleted_it_is_gone_with_its_volume_and_its_name_is_free(framework: Framework | None, travel: Journey) -> None:
+def test_deleted_it_is_gone_with_its_volume_and_its_name_is_free(
+    framework: Framework | None, travel: Journey
+) -> None:
     spec = travel.spec(framework, LONG)
-    spec = replace(spec, setup=replace(spec.setup, volumes=(NewClaim(path="/scratch", size="1Mi"),)))
+    spec = replace(
+        spec, setup=replace(spec.setup, volumes=(NewClaim(path="/scratch", size="1Mi"),))
+    )
     workload = travel.submit(spec)
     travel.standin.stage = Stage.UP
     travel.until_status(workload, Status.RUNNING)

@@ -1,4 +1,6 @@
-"""The README's walk by curl, taken from the README and run as it stands there, on a new installation."""
+"""The README's walk by curl, taken from the README and run as it stands there, on a new
+installation.
+"""
 
 import os
 import re
@@ -28,7 +30,9 @@ def test_the_walk_by_curl_runs_to_its_end(tmp_path: Path) -> None:
     with Installation(tmp_path / "var", admin_password=PASSWORD) as muster:
         given = os.environ | {"MUSTER": muster.url, "MUSTER_PASSWORD": PASSWORD}
         script = f"set -euo pipefail\n{block('The walk, by curl')}"
-        done = subprocess.run(["bash", "-c", script], env=given, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(
+            ["bash", "-c", script], env=given, capture_output=True, text=True, timeout=300
+        )
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     for shown in ("dist-train1-master-0", "dist-train1-worker-1", "Completed", "step"):
         assert shown in done.stdout, f"{shown} is not in:\n{done.stdout[-4000:]}"

@@ -1,6 +1,8 @@
-"""Muster on its way through a cluster: the cluster is registered, a project made, and the worker's steps are done in turn.
+"""Muster on its way through a cluster: the cluster is registered, a project made, and the worker's
+steps are done in turn.
 
-Nobody queues a step here, so each turn does the one that the sweep would ask for. What happens in the cluster is followed.
+Nobody queues a step here, so each turn does the one that the sweep would ask for. What happens in
+the cluster is followed.
 """
 
 import secrets
@@ -25,7 +27,17 @@ from workloads.following import Follower
 from workloads.jobkinds import KINDS
 from workloads.manifests.keys import KAI
 from workloads.models import Event, Workload
-from workloads.specs import Architecture, Compute, Configuration, Environment, Framework, Lifecycle, RestartPolicy, Setup, Spec
+from workloads.specs import (
+    Architecture,
+    Compute,
+    Configuration,
+    Environment,
+    Framework,
+    Lifecycle,
+    RestartPolicy,
+    Setup,
+    Spec,
+)
 from workloads.tasks.sweeping import next_step
 
 PATIENCE = 60.0
@@ -49,9 +61,15 @@ class Journey:
     def spec(self, framework: Framework | None, script: str, **changes: Any) -> Spec:
         """A workload of two pods, or without a framework of one, that runs a shell script."""
         environment = Environment(self.place.image, command=("/bin/sh", "-c", script))
-        fields: dict[str, Any] = {"setup": Setup(environment, Compute(cpu_request="10m", memory_request="16M"))}
+        fields: dict[str, Any] = {
+            "setup": Setup(environment, Compute(cpu_request="10m", memory_request="16M"))
+        }
         if framework is not None:
-            fields |= {"architecture": Architecture.DISTRIBUTED, "framework": framework, "workers": 1}
+            fields |= {
+                "architecture": Architecture.DISTRIBUTED,
+                "framework": framework,
+                "workers": 1,
+            }
         if framework is Framework.JAX:
             fields |= {"configuration": Configuration.WORKERS_ONLY, "workers": 2}
         project = self.project
@@ -60,21 +78,32 @@ class Journey:
 
     @property
     def is_trainjob(self) -> bool:
-        """Whether frameworks become TrainJobs, whose runtime decides how often a pod is tried again."""
-        return not any(self.cluster.can.serves(f"{kind.api_version}/{kind.plural}") for kind in jobs.KINDS[1:-1])
+        """Whether frameworks become TrainJobs, whose runtime decides how often a pod is tried
+        again.
+        """
+        return not any(
+            self.cluster.can.serves(f"{kind.api_version}/{kind.plural}")
+            for kind in jobs.KINDS[1:-1]
+        )
 
     def submit(self, spec: Spec) -> Workload:
         return actions.submit(spec, project=self.project, by=self.by)
 
     def once(self) -> Lifecycle:
         """That a pod is not tried again."""
-        return Lifecycle() if self.is_trainjob else Lifecycle(restart_policy=RestartPolicy.NEVER, backoff_limit=0)
+        return (
+            Lifecycle()
+            if self.is_trainjob
+            else Lifecycle(restart_policy=RestartPolicy.NEVER, backoff_limit=0)
+        )
 
     def turn(self, workload: Workload) -> None:
         """Everybody does one thing."""
         self.standin.turn()
         workload.refresh_from_db()
-        step = next_step(workload.status, workload.desired, workload.job_uid, workload.released_at is not None)
+        step = next_step(
+            workload.status, workload.desired, workload.job_uid, workload.released_at is not None
+        )
         if step is not None:
             step(str(workload.pk))
         workload.refresh_from_db()
@@ -89,8 +118,12 @@ class Journey:
         try:
             eventually(is_so, PATIENCE)
         except AssertionError as error:
-            told = list(Event.objects.filter(workload=workload).values_list("kind", "new", "reason", "text"))
-            raise AssertionError(f"{workload.status} ({workload.reason or workload.trouble}): {error}; {told}") from error
+            told = list(
+                Event.objects.filter(workload=workload).values_list("kind", "new", "reason", "text")
+            )
+            raise AssertionError(
+                f"{workload.status} ({workload.reason or workload.trouble}): {error}; {told}"
+            ) from error
         return workload
 
     def until_status(self, workload: Workload, *statuses: str) -> Workload:
@@ -98,17 +131,33 @@ class Journey:
 
     def there(self, workload: Workload) -> list[Object]:
         """Every job and pod of it in the cluster."""
-        paths = [KINDS[workload.job_kind].path(self.namespace), f"/api/v1/namespaces/{self.namespace}/pods"]
-        return [each for path in paths for each in self.api.get(path, labelSelector=manifests.selector(str(workload.pk))).ok()["items"]]
+        paths = [
+            KINDS[workload.job_kind].path(self.namespace),
+            f"/api/v1/namespaces/{self.namespace}/pods",
+        ]
+        return [
+            each
+            for path in paths
+            for each in self.api.get(path, labelSelector=manifests.selector(str(workload.pk))).ok()[
+                "items"
+            ]
+        ]
 
     def everything(self) -> list[str]:
         """What is in the namespace of jobs, pods and claims, whoever made it."""
         paths = [kind.path(self.namespace) for kind in jobs.served(self.api)]
-        paths += [f"/api/v1/namespaces/{self.namespace}/{plural}" for plural in ("pods", "persistentvolumeclaims")]
-        return [each["metadata"]["name"] for path in paths for each in self.api.get(path).ok()["items"]]
+        paths += [
+            f"/api/v1/namespaces/{self.namespace}/{plural}"
+            for plural in ("pods", "persistentvolumeclaims")
+        ]
+        return [
+            each["metadata"]["name"] for path in paths for each in self.api.get(path).ok()["items"]
+        ]
 
     def only_trainjobs(self) -> None:
-        """Let Muster know of nothing but TrainJobs, and of a runtime for PyTorch; where they are really run, of those that there are."""
+        """Let Muster know of nothing but TrainJobs, and of a runtime for PyTorch; where they are
+        really run, of those that there are.
+        """
         can = self.cluster.can
         served = frozenset(each for each in can.served if not each.startswith("kubeflow.org/"))
         plain = (Runtime("journey-torch", "torch", KAI if can.kai else ""),)
@@ -120,13 +169,19 @@ class Journey:
 
 @contextmanager
 def journey(place: Place, api: Api, by: User) -> Iterator[Journey]:
-    """A cluster that answers and a project that is made in it; nothing of either is left there afterwards, whatever happens."""
+    """A cluster that answers and a project that is made in it; nothing of either is left there
+    afterwards, whatever happens.
+    """
     mark = secrets.token_hex(4)
     before = _priority_classes(api)
     cluster = clusters.register(f"journey {mark}", place.kubeconfig.read_text())
     department = Department.objects.create(name=f"journeys-{mark}")
     project = Project.objects.create(
-        name=f"journey-{mark}", department=department, cluster=cluster, namespace=f"muster-journey-{mark}", queue=f"journey-{mark}"
+        name=f"journey-{mark}",
+        department=department,
+        cluster=cluster,
+        namespace=f"muster-journey-{mark}",
+        queue=f"journey-{mark}",
     )
     standin = StandIn(api, place, project.namespace)
     try:
@@ -160,5 +215,8 @@ def following() -> Iterator[None]:
 
 
 def _priority_classes(api: Api) -> set[str]:
-    ours = api.get("/apis/scheduling.k8s.io/v1/priorityclasses", labelSelector="app.kubernetes.io/managed-by=muster").ok()["items"]
+    ours = api.get(
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        labelSelector="app.kubernetes.io/managed-by=muster",
+    ).ok()["items"]
     return {each["metadata"]["name"] for each in ours}

@@ -1,4 +1,6 @@
-"""A real API server for tests: TLS on loopback over a store of its own, in a thread, with a machine that the test fills."""
+"""A real API server for tests: TLS on loopback over a store of its own, in a thread, with a machine
+that the test fills.
+"""
 
 import asyncio
 import http.client
@@ -41,7 +43,9 @@ class FakeMachine:
         self.pods: dict[str, dict[str, Usage]] = {}
         self.node: Usage | None = None
 
-    async def read_log(self, pod: Object, container: str, options: LogOptions) -> AsyncIterator[bytes]:
+    async def read_log(
+        self, pod: Object, container: str, options: LogOptions
+    ) -> AsyncIterator[bytes]:
         self.asked = options
         if self.refusal is not None:
             raise self.refusal
@@ -76,7 +80,9 @@ class Answer:
 class ApiServer:
     """The server, and the means to talk to it and to reach the objects behind it."""
 
-    def __init__(self, directory: Path, limits: Limits | None = None, bounds: Bounds | None = None) -> None:
+    def __init__(
+        self, directory: Path, limits: Limits | None = None, bounds: Bounds | None = None
+    ) -> None:
         self.directory = directory
         self.limits = limits or Limits()
         self.bounds = bounds or Bounds()
@@ -97,12 +103,21 @@ class ApiServer:
     def _build(self, context: ssl.SSLContext) -> None:
         def fields(key: str, obj: Object) -> Mapping[str, str]:
             found = resources.by_key(key)
-            return {} if found is None else {path: value(obj) for path, value in found.field_selectors.items()}
+            return (
+                {}
+                if found is None
+                else {path: value(obj) for path, value in found.field_selectors.items()}
+            )
 
         self.objects = Objects(Store(self.directory / "state.db", fields))
         for name in ("default", "team-a"):
             self.objects.create(NAMESPACES, "", {"metadata": {"name": name}})
-        self.listener = Listener(Application(self.objects, self.machine, TOKEN, bounds=self.bounds), context, 0, self.limits)
+        self.listener = Listener(
+            Application(self.objects, self.machine, TOKEN, bounds=self.bounds),
+            context,
+            0,
+            self.limits,
+        )
 
     def stop(self, grace: float = 1.0) -> None:
         for connection in self._watching:
@@ -125,19 +140,30 @@ class ApiServer:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(DEADLINE)
 
     def connect(self) -> http.client.HTTPSConnection:
-        return http.client.HTTPSConnection("127.0.0.1", self.listener.port, timeout=DEADLINE, context=self.trust)
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self.listener.port, timeout=DEADLINE, context=self.trust
+        )
 
     def send(
-        self, connection: http.client.HTTPSConnection, method: str, path: str, body: Any = None, **headers: str
+        self,
+        connection: http.client.HTTPSConnection,
+        method: str,
+        path: str,
+        body: Any = None,
+        **headers: str,
     ) -> http.client.HTTPResponse:
-        """Send a request on an open connection; a body that is no bytes is sent as JSON. Header names are written with _ for -."""
+        """Send a request on an open connection; a body that is no bytes is sent as JSON. Header
+        names are written with _ for -.
+        """
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         if "authorization" not in given:
             given["authorization"] = f"Bearer {TOKEN}"
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
             given.setdefault("content-type", "application/json")
-        connection.request(method, path, body, {name: value for name, value in given.items() if value})
+        connection.request(
+            method, path, body, {name: value for name, value in given.items() if value}
+        )
         return connection.getresponse()
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
@@ -164,7 +190,9 @@ class ApiServer:
 
 
 def server_context(directory: Path) -> ssl.SSLContext:
-    """A context with a certificate made now for 127.0.0.1, which is left in `directory` for clients to trust."""
+    """A context with a certificate made now for 127.0.0.1, which is left in `directory` for clients
+    to trust.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
@@ -176,14 +204,18 @@ def server_context(directory: Path) -> ssl.SSLContext:
         .serial_number(1)
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False
+        )
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
     )
     pem = serialization.Encoding.PEM
     (directory / "cert.pem").write_bytes(certificate.public_bytes(pem))
     plain = serialization.NoEncryption()
-    (directory / "key.pem").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    (directory / "key.pem").write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(directory / "cert.pem", directory / "key.pem")
     return context
@@ -191,17 +223,25 @@ def server_context(directory: Path) -> ssl.SSLContext:
 
 def job(name: str, **metadata: Any) -> Object:
     """A PyTorchJob of one worker."""
-    template = {"spec": {"containers": [{"name": "pytorch", "image": "train:1", "command": ["true"]}]}}
+    template = {
+        "spec": {"containers": [{"name": "pytorch", "image": "train:1", "command": ["true"]}]}
+    }
     return {
         "apiVersion": "kubeflow.org/v1",
         "kind": "PyTorchJob",
         "metadata": {"name": name, **metadata},
-        "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 3, "restartPolicy": "OnFailure", "template": template}}},
+        "spec": {
+            "pytorchReplicaSpecs": {
+                "Worker": {"replicas": 3, "restartPolicy": "OnFailure", "template": template}
+            }
+        },
     }
 
 
 def pod(name: str, *containers: str, node: str = "", **metadata: Any) -> Object:
-    spec: Object = {"containers": [{"name": each, "image": "train:1"} for each in containers or ("main",)]}
+    spec: Object = {
+        "containers": [{"name": each, "image": "train:1"} for each in containers or ("main",)]
+    }
     if node:
         spec["nodeName"] = node
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec}

@@ -1,4 +1,6 @@
-"""A kind with every sort of field, applied to and written to by several managers: for tests of who owns what."""
+"""A kind with every sort of field, applied to and written to by several managers: for tests of who
+owns what.
+"""
 
 import copy
 from typing import Any
@@ -20,12 +22,19 @@ SCHEMA: dict[str, Any] = {
                 "mode": TEXT,
                 "nested": {"type": "object", "properties": {"a": TEXT, "b": TEXT}},
                 "table": {"type": "object", "additionalProperties": TEXT},
-                "whole": {"type": "object", "additionalProperties": TEXT, "x-kubernetes-map-type": "atomic"},
+                "whole": {
+                    "type": "object",
+                    "additionalProperties": TEXT,
+                    "x-kubernetes-map-type": "atomic",
+                },
                 "plain": {"type": "array", "items": TEXT},
                 "tags": {"type": "array", "items": TEXT, "x-kubernetes-list-type": "set"},
                 "parts": {
                     "type": "array",
-                    "items": {"type": "object", "properties": {"name": TEXT, "image": TEXT, "rank": {"type": "integer"}}},
+                    "items": {
+                        "type": "object",
+                        "properties": {"name": TEXT, "image": TEXT, "rank": {"type": "integer"}},
+                    },
                     "x-kubernetes-list-type": "map",
                     "x-kubernetes-list-map-keys": ["name"],
                 },
@@ -33,7 +42,11 @@ SCHEMA: dict[str, Any] = {
                     "type": "array",
                     "items": {
                         "type": "object",
-                        "properties": {"port": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"}, "note": TEXT},
+                        "properties": {
+                            "port": {"type": "integer"},
+                            "protocol": {"type": "string", "default": "TCP"},
+                            "note": TEXT,
+                        },
                     },
                     "x-kubernetes-list-type": "map",
                     "x-kubernetes-list-map-keys": ["port", "protocol"],
@@ -53,11 +66,19 @@ def thing(labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": V1, "kind": "Thing", "metadata": metadata, "spec": spec}
 
 
-def applied(live: dict[str, Any] | None, config: dict[str, Any], manager: str = "one", *, force: bool = False) -> dict[str, Any]:
+def applied(
+    live: dict[str, Any] | None,
+    config: dict[str, Any],
+    manager: str = "one",
+    *,
+    force: bool = False,
+) -> dict[str, Any]:
     return apply.apply(live, config, manager=manager, force=force, api_version=V1, schema=SCHEMA)
 
 
-def written(old: dict[str, Any] | None, new: dict[str, Any], manager: str = "user", subresource: str = "") -> dict[str, Any]:
+def written(
+    old: dict[str, Any] | None, new: dict[str, Any], manager: str = "user", subresource: str = ""
+) -> dict[str, Any]:
     new = copy.deepcopy(new)
     if old and "managedFields" in old["metadata"]:
         new["metadata"].setdefault("managedFields", old["metadata"]["managedFields"])
@@ -71,9 +92,16 @@ def changed(old: dict[str, Any], **spec: Any) -> dict[str, Any]:
     return new
 
 
-def owned(obj: dict[str, Any], manager: str, operation: str = "Update", subresource: str = "") -> Any:
+def owned(
+    obj: dict[str, Any], manager: str, operation: str = "Update", subresource: str = ""
+) -> Any:
     entries = obj["metadata"].get("managedFields", [])
-    mine = [e for e in entries if (e["manager"], e["operation"], e.get("subresource", "")) == (manager, operation, subresource)]
+    mine = [
+        e
+        for e in entries
+        if (e["manager"], e["operation"], e.get("subresource", ""))
+        == (manager, operation, subresource)
+    ]
     assert len(mine) <= 1
     return mine[0]["fieldsV1"] if mine else None
 
@@ -90,4 +118,8 @@ def timeless(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def schema_of(obj: dict[str, Any]) -> dict[str, Any]:
-    return schemas.load({"PyTorchJob": "pytorchjobs", "Pod": "pods", "Event": "events", "Lease": "leases"}[obj["kind"]]).root
+    return schemas.load(
+        {"PyTorchJob": "pytorchjobs", "Pod": "pods", "Event": "events", "Lease": "leases"}[
+            obj["kind"]
+        ]
+    ).root

@@ -1,4 +1,6 @@
-"""Container runs as real processes, in a directory of a test's own; none of them is left after it."""
+"""Container runs as real processes, in a directory of a test's own; none of them is left after
+it.
+"""
 
 import asyncio
 import itertools
@@ -28,7 +30,11 @@ def pods(tmp_path: Path) -> Iterator[Path]:
 
 def marked(below: Path) -> list[int]:
     marks = proctree.marked(records.MARK)
-    return [pid for pid, mark in marks.items() if mark.startswith(os.path.realpath(below)) and proctree.start_ticks(pid) is not None]
+    return [
+        pid
+        for pid, mark in marks.items()
+        if mark.startswith(os.path.realpath(below)) and proctree.start_ticks(pid) is not None
+    ]
 
 
 def spec(*argv: str, **more: object) -> runs.RunSpec:
@@ -62,7 +68,9 @@ def running(directory: Path) -> runs.Running:
 
 def output(directory: Path) -> bytes:
     async def collect() -> bytes:
-        return b"".join([chunk async for chunk in logfiles.read(directory, LogOptions(), lambda: False)])
+        return b"".join(
+            [chunk async for chunk in logfiles.read(directory, LogOptions(), lambda: False)]
+        )
 
     return asyncio.run(collect())
 

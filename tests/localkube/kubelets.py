@@ -1,4 +1,6 @@
-"""A kubelet with a store of its own and real processes, for the tests of pods' lives. Nothing of it outlives the test's process."""
+"""A kubelet with a store of its own and real processes, for the tests of pods' lives. Nothing of it
+outlives the test's process.
+"""
 
 import asyncio
 import os
@@ -30,10 +32,19 @@ def shell(script: str, name: str = "main", **fields: Any) -> Object:
     return {"name": name, "image": ANY_IMAGE, "command": ["sh", "-c", script]} | fields
 
 
-def pod(*containers: Object, name: str = "p", policy: str = "Never", annotations: Mapping[str, str] | None = None, **spec: Any) -> Object:
+def pod(
+    *containers: Object,
+    name: str = "p",
+    policy: str = "Never",
+    annotations: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> Object:
     """A pod that is bound to the node."""
     metadata = {"name": name, "namespace": TEAM, "annotations": dict(annotations or {})}
-    return {"metadata": metadata, "spec": {"nodeName": NODE, "restartPolicy": policy, "containers": list(containers)} | spec}
+    return {
+        "metadata": metadata,
+        "spec": {"nodeName": NODE, "restartPolicy": policy, "containers": list(containers)} | spec,
+    }
 
 
 class Machine:
@@ -47,7 +58,9 @@ class Machine:
         for name in (TEAM, "kube-node-lease"):
             if self.objects.find(NAMESPACES, "", name) is None:
                 self.objects.create(NAMESPACES, "", {"metadata": {"name": name}})
-        self.kubelet = Kubelet(self.objects, Recorder(self.objects, "kubelet", host=NODE), self.options)
+        self.kubelet = Kubelet(
+            self.objects, Recorder(self.objects, "kubelet", host=NODE), self.options
+        )
 
     def submit(self, made: Object) -> str:
         """Create a pod; its name."""
@@ -69,14 +82,21 @@ class Machine:
 
     def events(self, name: str = "p") -> list[tuple[str, str]]:
         """Reason and message of the events about a pod, in the order in which they were told."""
-        told = [event for event in self.objects.list(EVENTS, TEAM) if event["involvedObject"]["name"] == name]
+        told = [
+            event
+            for event in self.objects.list(EVENTS, TEAM)
+            if event["involvedObject"]["name"] == name
+        ]
         told.sort(key=lambda event: int(event["metadata"]["name"].rsplit(".", 1)[1], 16))
         return [(event["reason"], event["message"]) for event in told]
 
     async def until(self, look: Callable[[], T]) -> T:
-        """Wait until `look` finds something true, and give it; a failed look raises what the store says."""
+        """Wait until `look` finds something true, and give it; a failed look raises what the store
+        says.
+        """
         async with asyncio.timeout(PATIENCE):
-            while not (found := look()):  # noqa: ASYNC110 - what is waited for is in another process
+            # What is waited for is in another process.
+            while not (found := look()):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             return found
 
@@ -97,7 +117,8 @@ class Machine:
     async def logged(self, text: str, name: str, container: str = "main") -> None:
         """Wait until a container's log has this text in it."""
         async with asyncio.timeout(PATIENCE):
-            while text not in await self.log(name, container):  # noqa: ASYNC110 - what is waited for is in another process
+            # What is waited for is in another process.
+            while text not in await self.log(name, container):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
     async def log(self, name: str = "p", container: str = "main", **options: Any) -> str:
@@ -107,7 +128,9 @@ class Machine:
 
 @asynccontextmanager
 async def machine(data: Path, *, keep_pods: bool = False, **options: Any) -> AsyncIterator[Machine]:
-    """A started kubelet. At the end its pods are ended, or kept for the next one on the same directory."""
+    """A started kubelet. At the end its pods are ended, or kept for the next one on the same
+    directory.
+    """
     made = Machine(data, **options)
     await made.kubelet.start()
     try:
@@ -121,4 +144,8 @@ async def machine(data: Path, *, keep_pods: bool = False, **options: Any) -> Asy
 
 def _fields(key: str, obj: Object) -> Mapping[str, str]:
     resource = resources.by_key(key)
-    return {} if resource is None else {path: value(obj) for path, value in resource.field_selectors.items()}
+    return (
+        {}
+        if resource is None
+        else {path: value(obj) for path, value in resource.field_selectors.items()}
+    )

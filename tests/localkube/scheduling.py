@@ -1,4 +1,6 @@
-"""A cluster of a store and a scheduler alone: pods get their place and nothing runs, so a test plays the kubelet and the operators."""
+"""A cluster of a store and a scheduler alone: pods get their place and nothing runs, so a test
+plays the kubelet and the operators.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +11,17 @@ from localkube.controllers.loop import Loop
 from localkube.lifecycle import DeleteOptions
 from localkube.metadata import Object, annotations_of, condition_of
 from localkube.objects import Objects
-from localkube.resources import EVENTS, JOBS, NAMESPACES, NODES, PODGROUPS, PODS, PRIORITYCLASSES, PYTORCHJOBS, QUEUES
+from localkube.resources import (
+    EVENTS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PODGROUPS,
+    PODS,
+    PRIORITYCLASSES,
+    PYTORCHJOBS,
+    QUEUES,
+)
 from localkube.resources.resource import Resource
 from localkube.scheduler import Scheduler, default_priority_classes, default_queues
 from localkube.store import Store
@@ -20,7 +32,9 @@ GPU = "nvidia.com/gpu"
 class Bench:
     """`settle` is to be called after changes; everything else reads or writes at once."""
 
-    def __init__(self, folder: Path, *, gpus: int = 4, cpus: str = "8", memory: str = "32Gi", pods: int = 100) -> None:
+    def __init__(
+        self, folder: Path, *, gpus: int = 4, cpus: str = "8", memory: str = "32Gi", pods: int = 100
+    ) -> None:
         self.store = Store(folder / "state.db", lambda key, obj: _fields(key, obj))
         self.objects = Objects(self.store)
         for name in ("default", "team"):
@@ -29,7 +43,11 @@ class Bench:
             self.make(PRIORITYCLASSES, obj, "")
         for obj in default_queues():
             self.make(QUEUES, obj, "")
-        self.make(NODES, {"metadata": {"name": options.NODE, "labels": {"nvidia.com/gpu.memory": "16384"}}}, "")
+        self.make(
+            NODES,
+            {"metadata": {"name": options.NODE, "labels": {"nvidia.com/gpu.memory": "16384"}}},
+            "",
+        )
         self.offer({"cpu": cpus, "memory": memory, GPU: str(gpus), "pods": str(pods)})
         self.restart()
 
@@ -52,38 +70,80 @@ class Bench:
         self.objects.modify(NODES, "", options.NODE, change, subresource="status")
 
     def pod(self, name: str, requests: Mapping[str, Any] | None = None, **spec: Any) -> Object:
-        """A pod of one container. `annotations`, `labels` and `owner` are metadata, all else is its spec."""
-        metadata: Object = {"name": name, "annotations": spec.pop("annotations", {}), "labels": spec.pop("labels", {})}
+        """A pod of one container. `annotations`, `labels` and `owner` are metadata, all else is its
+        spec.
+        """
+        metadata: Object = {
+            "name": name,
+            "annotations": spec.pop("annotations", {}),
+            "labels": spec.pop("labels", {}),
+        }
         owner = spec.pop("owner", None)
         if owner is not None:
-            reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"], "controller": True}
+            reference = {
+                "apiVersion": owner["apiVersion"],
+                "kind": owner["kind"],
+                "name": owner["metadata"]["name"],
+                "controller": True,
+            }
             metadata["ownerReferences"] = [reference | {"uid": owner["metadata"]["uid"]}]
-        container = {"name": "main", "image": "busybox", "command": ["true"], "resources": {"limits": dict(requests or {})}}
+        container = {
+            "name": "main",
+            "image": "busybox",
+            "command": ["true"],
+            "resources": {"limits": dict(requests or {})},
+        }
         return self.make(PODS, {"metadata": metadata, "spec": {"containers": [container], **spec}})
 
-    def queue(self, name: str, parent: str = "default-parent-queue", **resources: Mapping[str, float]) -> Object:
+    def queue(
+        self, name: str, parent: str = "default-parent-queue", **resources: Mapping[str, float]
+    ) -> Object:
         """A queue without limits but for what is given: `gpu={"quota": 1, "limit": 2}`."""
-        every = {word: {"quota": 0, "limit": -1, "overQuotaWeight": 1} for word in ("cpu", "gpu", "memory")}
-        spec = {"parentQueue": parent, "resources": every | {word: every[word] | dict(more) for word, more in resources.items()}}
+        every = {
+            word: {"quota": 0, "limit": -1, "overQuotaWeight": 1}
+            for word in ("cpu", "gpu", "memory")
+        }
+        spec = {
+            "parentQueue": parent,
+            "resources": every
+            | {word: every[word] | dict(more) for word, more in resources.items()},
+        }
         return self.make(QUEUES, {"metadata": {"name": name}, "spec": spec}, "")
 
     def job(self, name: str, spec: Object | None = None, **metadata: Any) -> Object:
         """A PyTorchJob of a master and two workers, whose pods are the test's to make."""
-        template = {"spec": {"containers": [{"name": "pytorch", "image": "busybox", "command": ["true"]}]}}
-        replicas = {"Master": {"replicas": 1, "template": template}, "Worker": {"replicas": 2, "template": template}}
+        template = {
+            "spec": {"containers": [{"name": "pytorch", "image": "busybox", "command": ["true"]}]}
+        }
+        replicas = {
+            "Master": {"replicas": 1, "template": template},
+            "Worker": {"replicas": 2, "template": template},
+        }
         given = {"pytorchReplicaSpecs": replicas} | (spec or {})
         return self.make(PYTORCHJOBS, {"metadata": {"name": name, **metadata}, "spec": given})
 
     def batch(self, name: str, **metadata: Any) -> Object:
-        template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox", "command": ["true"]}]}}
-        return self.make(JOBS, {"metadata": {"name": name, **metadata}, "spec": {"template": template}})
+        template = {
+            "spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "main", "image": "busybox", "command": ["true"]}],
+            }
+        }
+        return self.make(
+            JOBS, {"metadata": {"name": name, **metadata}, "spec": {"template": template}}
+        )
 
-    def gang(self, job: Object, requests: Mapping[str, Any], count: int = 3, **spec: Any) -> Sequence[str]:
+    def gang(
+        self, job: Object, requests: Mapping[str, Any], count: int = 3, **spec: Any
+    ) -> Sequence[str]:
         """The pods of a job: a master and workers, as the operator names them."""
         base = job["metadata"]["name"]
         names = [f"{base}-master-0", *(f"{base}-worker-{index}" for index in range(count - 1))]
         for name in names:
-            labels = {"training.kubeflow.org/replica-type": name.split("-")[-2], "training.kubeflow.org/replica-index": name[-1]}
+            labels = {
+                "training.kubeflow.org/replica-type": name.split("-")[-2],
+                "training.kubeflow.org/replica-index": name[-1],
+            }
             self.pod(name, requests, owner=job, labels=labels, **spec)
         return names
 
@@ -103,7 +163,11 @@ class Bench:
 
     def placed(self) -> set[str]:
         """The names of the unfinished pods on the node."""
-        return {pod["metadata"]["name"] for pod in self.objects.list(PODS) if pod["spec"].get("nodeName") and _unfinished(pod)}
+        return {
+            pod["metadata"]["name"]
+            for pod in self.objects.list(PODS)
+            if pod["spec"].get("nodeName") and _unfinished(pod)
+        }
 
     def devices(self, name: str) -> str:
         return annotations_of(self.read(name)).get(options.GPU_DEVICES, "")
@@ -112,11 +176,17 @@ class Bench:
         return condition_of(self.read(name)["status"].get("conditions") or [], "PodScheduled") or {}
 
     def events(self, name: str) -> Sequence[Object]:
-        return [event for event in self.objects.list(EVENTS) if event["involvedObject"]["name"] == name]
+        return [
+            event for event in self.objects.list(EVENTS) if event["involvedObject"]["name"] == name
+        ]
 
     def group(self, name: str) -> Object:
         """The PodGroup of a workload of that name."""
-        return next(group for group in self.objects.list(PODGROUPS) if group["metadata"]["name"].startswith(f"pg-{name}-"))
+        return next(
+            group
+            for group in self.objects.list(PODGROUPS)
+            if group["metadata"]["name"].startswith(f"pg-{name}-")
+        )
 
     def reason(self, name: str) -> Object:
         """The one reason of a PodGroup's scheduling condition."""
@@ -135,4 +205,8 @@ def _unfinished(pod: Object) -> bool:
 
 def _fields(key: str, obj: Object) -> Mapping[str, str]:
     resource = resources.by_key(key)
-    return {} if resource is None else {path: value(obj) for path, value in resource.field_selectors.items()}
+    return (
+        {}
+        if resource is None
+        else {path: value(obj) for path, value in resource.field_selectors.items()}
+    )

@@ -1,4 +1,6 @@
-"""A cluster of objects and controllers alone, for tests of the controllers: the test plays the kubelet and moves the clock."""
+"""A cluster of objects and controllers alone, for tests of the controllers: the test plays the
+kubelet and moves the clock.
+"""
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
@@ -49,11 +51,15 @@ class Disk(Store):
 
 def fields(key: str, obj: Object) -> dict[str, str]:
     resource = resources.by_key(key)
-    return {path: value(obj) for path, value in resource.field_selectors.items()} if resource else {}
+    return (
+        {path: value(obj) for path, value in resource.field_selectors.items()} if resource else {}
+    )
 
 
 class Stage:
-    """One namespace, the controllers that `make` makes, and a clock that stands still until it is moved."""
+    """One namespace, the controllers that `make` makes, and a clock that stands still until it is
+    moved.
+    """
 
     def __init__(self, path: Path, patch: pytest.MonkeyPatch, make: Make) -> None:
         self._path, self._make = path, make
@@ -96,27 +102,46 @@ class Stage:
         self.settle()
 
     def delete(self, resource: Resource, name: str, **options: Any) -> None:
-        self.objects.delete(resource, SPACE if resource.namespaced else "", name, DeleteOptions(**options))
+        self.objects.delete(
+            resource, SPACE if resource.namespaced else "", name, DeleteOptions(**options)
+        )
         self.settle()
 
     def report(self, pod: str, phase: str, *, settle: bool = True, **status: Any) -> None:
-        """What the scheduler and the kubelet would write: the pod is on the node and in this phase."""
+        """What the scheduler and the kubelet would write: the pod is on the node and in this
+        phase.
+        """
         if not self.get(PODS, pod)["spec"].get("nodeName"):
-            self.objects.modify(PODS, SPACE, pod, lambda obj: obj["spec"].update(nodeName="localkube"))
+            self.objects.modify(
+                PODS, SPACE, pod, lambda obj: obj["spec"].update(nodeName="localkube")
+            )
         written = {"phase": phase, **status}
-        self.objects.modify(PODS, SPACE, pod, lambda obj: obj.update(status=written), subresource="status")
+        self.objects.modify(
+            PODS, SPACE, pod, lambda obj: obj.update(status=written), subresource="status"
+        )
         if settle:
             self.settle()
 
     def end(self, pod: str, code: int, container: str = "pytorch", **status: Any) -> None:
         """The pod's only container ends with this exit code, now."""
-        ended = {"exitCode": code, "reason": "Completed" if code == 0 else "Error", "finishedAt": clock.stamp()}
+        ended = {
+            "exitCode": code,
+            "reason": "Completed" if code == 0 else "Error",
+            "finishedAt": clock.stamp(),
+        }
         state = {"name": container, "restartCount": 0, "state": {"terminated": ended}}
-        self.report(pod, "Succeeded" if code == 0 else "Failed", containerStatuses=[state], **status)
+        self.report(
+            pod, "Succeeded" if code == 0 else "Failed", containerStatuses=[state], **status
+        )
 
     def shut_down(self, pod: str) -> None:
         """The node goes down under the pod."""
-        self.report(pod, "Failed", reason="NodeShutdown", message="Pod was terminated in response to imminent node shutdown.")
+        self.report(
+            pod,
+            "Failed",
+            reason="NodeShutdown",
+            message="Pod was terminated in response to imminent node shutdown.",
+        )
 
     def confirm_deletions(self) -> None:
         """The kubelet has ended every pod that is to go."""
@@ -126,11 +151,18 @@ class Stage:
         self.settle()
 
     def phases(self) -> dict[str, str]:
-        return {name_of(pod): pod.get("status", {}).get("phase", "") for pod in self.objects.list(PODS, SPACE)}
+        return {
+            name_of(pod): pod.get("status", {}).get("phase", "")
+            for pod in self.objects.list(PODS, SPACE)
+        }
 
     def events(self, kind: str) -> list[tuple[str, str, str]]:
         """(type, reason, message) of what was told about objects of a kind, in order."""
-        found = [event for event in self.objects.list(EVENTS, SPACE) if event["involvedObject"]["kind"] == kind]
+        found = [
+            event
+            for event in self.objects.list(EVENTS, SPACE)
+            if event["involvedObject"]["kind"] == kind
+        ]
         found.sort(key=lambda event: int(event["metadata"]["name"].rpartition(".")[2], 16))
         return [(event["type"], event["reason"], event["message"]) for event in found]
 
@@ -140,13 +172,24 @@ class Stage:
 
 def conditions(obj: Object) -> list[tuple[str, str, str]]:
     """(type, status, reason) in the order of the list."""
-    return [(each["type"], each["status"], each["reason"]) for each in obj.get("status", {}).get("conditions", [])]
+    return [
+        (each["type"], each["status"], each["reason"])
+        for each in obj.get("status", {}).get("conditions", [])
+    ]
 
 
-def replica(count: int | None = 1, restart: str | None = None, container: str = "pytorch", **spec: Any) -> Object:
+def replica(
+    count: int | None = 1, restart: str | None = None, container: str = "pytorch", **spec: Any
+) -> Object:
     """An entry of a replica map whose container runs `train`."""
-    entry: Object = {"template": {"spec": {"containers": [{"name": container, "image": "train:1"}], **spec}}}
-    return entry | ({} if count is None else {"replicas": count}) | ({} if restart is None else {"restartPolicy": restart})
+    entry: Object = {
+        "template": {"spec": {"containers": [{"name": container, "image": "train:1"}], **spec}}
+    }
+    return (
+        entry
+        | ({} if count is None else {"replicas": count})
+        | ({} if restart is None else {"restartPolicy": restart})
+    )
 
 
 def pytorchjob(name: str, replicas: Object, policy: Object | None = None, **spec: Any) -> Object:
@@ -156,7 +199,10 @@ def pytorchjob(name: str, replicas: Object, policy: Object | None = None, **spec
 
 def variables(stage: Stage, pod: str, container: int = 0) -> dict[str, str]:
     """The variables with plain values of a pod's container."""
-    return {each["name"]: each["value"] for each in stage.get(PODS, pod)["spec"]["containers"][container].get("env", ())}
+    return {
+        each["name"]: each["value"]
+        for each in stage.get(PODS, pod)["spec"]["containers"][container].get("env", ())
+    }
 
 
 def address(stage: Stage, service: str) -> str:

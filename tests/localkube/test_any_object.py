@@ -1,4 +1,6 @@
-"""Whatever a client sends, the way of an object to the store ends in an object or a refusal, never in an exception."""
+"""Whatever a client sends, the way of an object to the store ends in an object or a refusal, never
+in an exception.
+"""
 
 import copy
 from typing import Any
@@ -10,9 +12,21 @@ from localkube import resources, schemas
 from localkube.resources.resource import Resource
 
 SCALARS = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=8)
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=8),
 )
-JUNK = st.one_of(SCALARS, st.just([]), st.just({}), st.just([None]), st.just([{}]), st.just({"a": None}), st.just({"a": {}}))
+JUNK = st.one_of(
+    SCALARS,
+    st.just([]),
+    st.just({}),
+    st.just([None]),
+    st.just([{}]),
+    st.just({"a": None}),
+    st.just({"a": {}}),
+)
 WRITABLE = [resource for resource in resources.served() if resource.schema]
 
 
@@ -28,12 +42,24 @@ def like(schema: dict[str, Any], depth: int = 0) -> st.SearchStrategy[Any]:
         return mostly(st.sampled_from(["1", "500m", "1Gi", 2, -1]))
     if "properties" in schema:
         parts = {name: like(part, depth + 1) for name, part in schema["properties"].items()}
-        return mostly(st.lists(st.sampled_from(sorted(parts)), max_size=5, unique=True).flatmap(_chosen(parts)))
+        return mostly(
+            st.lists(st.sampled_from(sorted(parts)), max_size=5, unique=True).flatmap(
+                _chosen(parts)
+            )
+        )
     if "additionalProperties" in schema:
-        return mostly(st.dictionaries(st.text(max_size=4), like(schema["additionalProperties"], depth + 1), max_size=2))
+        return mostly(
+            st.dictionaries(
+                st.text(max_size=4), like(schema["additionalProperties"], depth + 1), max_size=2
+            )
+        )
     if kind == "array":
         return mostly(st.lists(like(schema.get("items", {}), depth + 1), max_size=2))
-    typical = {"string": st.text(max_size=4), "integer": st.integers(-2, 70_000), "boolean": st.booleans()}
+    typical = {
+        "string": st.text(max_size=4),
+        "integer": st.integers(-2, 70_000),
+        "boolean": st.booleans(),
+    }
     return mostly(typical.get(kind, JUNK))
 
 
@@ -65,12 +91,19 @@ def arrive(resource: Resource, obj: dict[str, Any]) -> bool:
 def test_any_object_is_stored_or_refused(data: st.DataObject) -> None:
     resource = data.draw(st.sampled_from(WRITABLE))
     root = schemas.load(resource.schema).root
-    parts = {name: part for name, part in root["properties"].items() if name not in ("kind", "apiVersion", "metadata")}
+    parts = {
+        name: part
+        for name, part in root["properties"].items()
+        if name not in ("kind", "apiVersion", "metadata")
+    }
     body = {name: data.draw(like(part)) for name, part in parts.items() if data.draw(st.booleans())}
     if resource.has_status:
         body.pop("status", None)
     metadata = {"name": "x", "uid": "1", "creationTimestamp": "2026-11-21T00:00:00Z"}
-    arrive(resource, {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata} | body)
+    arrive(
+        resource,
+        {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata} | body,
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -91,43 +124,82 @@ GOOD_POD: dict[str, Any] = {
             "name": "main",
             "image": "x:1",
             "command": ["a"],
-            "env": [{"name": "A", "value": "b"}, {"name": "C", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+            "env": [
+                {"name": "A", "value": "b"},
+                {"name": "C", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            ],
             "ports": [{"containerPort": 80, "name": "http", "protocol": "TCP"}],
-            "resources": {"limits": {"cpu": "1", "nvidia.com/gpu": 1}, "requests": {"memory": "1Gi"}},
+            "resources": {
+                "limits": {"cpu": "1", "nvidia.com/gpu": 1},
+                "requests": {"memory": "1Gi"},
+            },
             "volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": "a"}],
             "livenessProbe": {"httpGet": {"port": 80}},
             "lifecycle": {"preStop": {"exec": {"command": ["x"]}}},
         }
     ],
-    "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "p", "projected": {"sources": [{"secret": {"name": "s"}}]}}],
+    "volumes": [
+        {"name": "v", "emptyDir": {"sizeLimit": "1Gi"}},
+        {"name": "p", "projected": {"sources": [{"secret": {"name": "s"}}]}},
+    ],
     "tolerations": [{"key": "a", "operator": "Exists"}],
     "restartPolicy": "Never",
 }
 GOOD: list[tuple[Resource, dict[str, Any]]] = [
     (resources.PODS, {"spec": GOOD_POD}),
     (resources.JOBS, {"spec": {"template": {"spec": GOOD_POD}, "completions": 2}}),
-    (resources.SERVICES, {"spec": {"ports": [{"port": 80, "name": "a", "targetPort": "http"}], "selector": {"a": "b"}}}),
-    (resources.PYTORCHJOBS, {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 1, "template": {"spec": GOOD_POD}}}}}),
+    (
+        resources.SERVICES,
+        {
+            "spec": {
+                "ports": [{"port": 80, "name": "a", "targetPort": "http"}],
+                "selector": {"a": "b"},
+            }
+        },
+    ),
+    (
+        resources.PYTORCHJOBS,
+        {
+            "spec": {
+                "pytorchReplicaSpecs": {"Worker": {"replicas": 1, "template": {"spec": GOOD_POD}}}
+            }
+        },
+    ),
 ]
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
     """Every place in a value that holds something: the dict or list, and the key or index."""
-    items = list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
-    return [(value, key) for key, _ in items] + [place for _, item in items for place in places(item)]
+    items = (
+        list(value.items())
+        if isinstance(value, dict)
+        else list(enumerate(value))
+        if isinstance(value, list)
+        else []
+    )
+    return [(value, key) for key, _ in items] + [
+        place for _, item in items for place in places(item)
+    ]
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(GOOD), st.data())
-def test_a_good_object_with_one_part_spoilt_is_stored_or_refused(good: tuple[Resource, dict[str, Any]], data: st.DataObject) -> None:
+def test_a_good_object_with_one_part_spoilt_is_stored_or_refused(
+    good: tuple[Resource, dict[str, Any]], data: st.DataObject
+) -> None:
     resource, body = good[0], copy.deepcopy(good[1])
     holder, key = data.draw(st.sampled_from(places(body)))
     holder[key] = data.draw(JUNK)
     metadata = {"name": "x", "uid": "1", "creationTimestamp": "2026-11-21T00:00:00Z"}
-    arrive(resource, {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata} | body)
+    arrive(
+        resource,
+        {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata} | body,
+    )
 
 
 def test_the_good_objects_are_good() -> None:
     for resource, body in GOOD:
         metadata = {"name": "x", "uid": "1", "creationTimestamp": "2026-11-21T00:00:00Z"}
-        assert arrive(resource, {"kind": resource.kind, "metadata": metadata} | copy.deepcopy(body)), resource.kind
+        assert arrive(
+            resource, {"kind": resource.kind, "metadata": metadata} | copy.deepcopy(body)
+        ), resource.kind

@@ -18,7 +18,8 @@ def test_without_credentials_one_is_anonymous_and_forbidden(api: ApiServer) -> N
     answer = api.get(JOBS, authorization="")
     assert answer.status == 403
     assert answer.json["message"] == (
-        'pytorchjobs.kubeflow.org is forbidden: User "system:anonymous" cannot list resource "pytorchjobs" '
+        'pytorchjobs.kubeflow.org is forbidden: User "system:anonymous" cannot list resource '
+        '"pytorchjobs" '
         'in API group "kubeflow.org" in the namespace "team-a"'
     )
     assert answer.json["details"] == {"group": "kubeflow.org", "kind": "pytorchjobs"}
@@ -65,11 +66,17 @@ def test_verbose_health_names_its_checks(api: ApiServer) -> None:
 )
 def test_what_is_not_served_is_a_404_status(api: ApiServer, path: str) -> None:
     answer = api.get(path)
-    assert (answer.status, answer.json["kind"], answer.json["reason"]) == (404, "Status", "NotFound")
+    assert (answer.status, answer.json["kind"], answer.json["reason"]) == (
+        404,
+        "Status",
+        "NotFound",
+    )
 
 
 @pytest.mark.parametrize("subresource", ["attach", "exec", "portforward"])
-def test_what_needs_a_way_into_a_container_is_refused_in_words(api: ApiServer, subresource: str) -> None:
+def test_what_needs_a_way_into_a_container_is_refused_in_words(
+    api: ApiServer, subresource: str
+) -> None:
     answer = api.ask("POST", f"{PODS}/x/{subresource}")
     assert (answer.status, answer.json["kind"]) == (404, "Status")
     assert f"does not serve {subresource}" in answer.json["message"]
@@ -90,7 +97,9 @@ def test_what_needs_a_way_into_a_container_is_refused_in_words(api: ApiServer, s
         ("POST", "/version", 405),
     ],
 )
-def test_a_method_that_a_path_does_not_have_is_refused(api: ApiServer, method: str, path: str, code: int) -> None:
+def test_a_method_that_a_path_does_not_have_is_refused(
+    api: ApiServer, method: str, path: str, code: int
+) -> None:
     answer = api.ask(method, path, {})
     assert (answer.status, answer.json["code"]) == (code, code)
 

@@ -21,7 +21,8 @@ spec:
 
 
 BOMB = b"a: &a [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
-    b"%c: &%c [%s]\n" % (letter + 1, letter + 1, b",".join([b"*%c" % letter] * 10)) for letter in b"abcdefghij"
+    b"%c: &%c [%s]\n" % (letter + 1, letter + 1, b",".join([b"*%c" % letter] * 10))
+    for letter in b"abcdefghij"
 )
 
 
@@ -49,8 +50,15 @@ def test_yaml_scalars_are_read_as_go_reads_them(text: str, value: object) -> Non
 
 
 def test_yaml_aliases_and_merges_give_values_of_their_own() -> None:
-    value = yaml_text.load(b"base: &b {x: 1}\none: {<<: *b, y: 2}\ntwo: *b\nthree: {<<: [*b, {x: 9, z: 3}]}")
-    assert value == {"base": {"x": 1}, "one": {"x": 1, "y": 2}, "two": {"x": 1}, "three": {"x": 1, "z": 3}}
+    value = yaml_text.load(
+        b"base: &b {x: 1}\none: {<<: *b, y: 2}\ntwo: *b\nthree: {<<: [*b, {x: 9, z: 3}]}"
+    )
+    assert value == {
+        "base": {"x": 1},
+        "one": {"x": 1, "y": 2},
+        "two": {"x": 1},
+        "three": {"x": 1, "z": 3},
+    }
     assert value["two"] is not value["base"]
 
 
@@ -95,14 +103,23 @@ def test_json_that_does_not_parse_is_refused_in_the_words_of_go(text: bytes, wor
 
 
 def test_keys_that_come_twice_are_found_wherever_they_are() -> None:
-    assert bodies.duplicate_fields(b'{"spec":{"a":1,"a":2,"c":[{"x":1},{"x":1,"x":2}]},"b":1}') == ["spec.a", "spec.c[1].x"]
+    assert bodies.duplicate_fields(b'{"spec":{"a":1,"a":2,"c":[{"x":1},{"x":1,"x":2}]},"b":1}') == [
+        "spec.a",
+        "spec.c[1].x",
+    ]
 
 
 def test_malformed_json_is_refused_as_a_real_server_words_it(api: ApiServer) -> None:
-    answer = api.ask("POST", JOBS, b'{"apiVersion":"kubeflow.org/v1","kind":"PyTorchJob",', content_type="application/json")
+    answer = api.ask(
+        "POST",
+        JOBS,
+        b'{"apiVersion":"kubeflow.org/v1","kind":"PyTorchJob",',
+        content_type="application/json",
+    )
     assert answer.status == 400
     assert answer.json["message"] == (
-        "the object provided is unrecognized (must be of type PyTorchJob): couldn't get version/kind; "
+        "the object provided is unrecognized (must be of type PyTorchJob): couldn't get "
+        "version/kind; "
         'json parse error: unexpected end of JSON input ({"apiVersion":"kubeflow.org/v1 ...)'
     )
 
@@ -116,12 +133,17 @@ def test_a_job_may_come_as_yaml_and_its_dates_stay_text(api: ApiServer) -> None:
 def test_other_media_types_are_refused_with_those_that_are_read(api: ApiServer) -> None:
     answer = api.ask("POST", JOBS, b"a: b", content_type="text/plain")
     assert answer.status == 415
-    assert answer.json["message"].endswith("application/json, application/yaml, application/vnd.kubernetes.protobuf")
+    assert answer.json["message"].endswith(
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    )
 
 
 def test_a_body_of_4_mb_is_refused_and_the_server_goes_on(api: ApiServer) -> None:
     answer = api.ask("POST", JOBS, b"x" * 4_000_000, content_type="application/json")
-    assert (answer.status, answer.json["message"]) == (413, "Request entity too large: limit is 3145728")
+    assert (answer.status, answer.json["message"]) == (
+        413,
+        "Request entity too large: limit is 3145728",
+    )
     assert api.get(JOBS).status == 200
 
 
@@ -139,7 +161,14 @@ def test_a_body_that_is_no_object_is_refused(api: ApiServer, body: bytes) -> Non
 
 
 def test_strict_validation_refuses_keys_that_come_twice(api: ApiServer) -> None:
-    body = json.dumps(job("twice")).replace('"replicas": 3', '"replicas": 3, "replicas": 4').encode()
-    answer = api.ask("POST", f"{JOBS}?fieldValidation=Strict", body, content_type="application/json")
+    body = (
+        json.dumps(job("twice")).replace('"replicas": 3', '"replicas": 3, "replicas": 4').encode()
+    )
+    answer = api.ask(
+        "POST", f"{JOBS}?fieldValidation=Strict", body, content_type="application/json"
+    )
     assert answer.status == 400
-    assert 'strict decoding error: duplicate field "spec.pytorchReplicaSpecs.Worker.replicas"' in answer.json["message"]
+    assert (
+        'strict decoding error: duplicate field "spec.pytorchReplicaSpecs.Worker.replicas"'
+        in answer.json["message"]
+    )

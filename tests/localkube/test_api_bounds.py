@@ -1,4 +1,6 @@
-"""More than the server takes at once: a refusal that says when to come back, and room again when others have gone."""
+"""More than the server takes at once: a refusal that says when to come back, and room again when
+others have gone.
+"""
 
 import socket
 import time
@@ -38,12 +40,18 @@ def eventually_answers(server: ApiServer, path: str) -> bool:
 
 
 @pytest.mark.parametrize("path", [f"{PODS}?watch=1&timeoutSeconds=60", f"{PODS}/run/log?follow=1"])
-def test_beyond_the_bound_a_stream_is_refused_until_another_ends(small: ApiServer, path: str) -> None:
+def test_beyond_the_bound_a_stream_is_refused_until_another_ends(
+    small: ApiServer, path: str
+) -> None:
     held = [small.connect() for _ in range(2)]
     for connection in held:
         assert small.send(connection, "GET", path).status == 200
     refused = small.get(path)
-    assert (refused.status, refused.json["reason"], refused.headers["retry-after"]) == (429, "TooManyRequests", "1")
+    assert (refused.status, refused.json["reason"], refused.headers["retry-after"]) == (
+        429,
+        "TooManyRequests",
+        "1",
+    )
     for connection in held:
         connection.close()
     assert eventually_answers(small, path)
@@ -51,8 +59,13 @@ def test_beyond_the_bound_a_stream_is_refused_until_another_ends(small: ApiServe
 
 def begin(server: ApiServer) -> socket.socket:
     """A request whose body never comes."""
-    connection = server.trust.wrap_socket(socket.create_connection(("127.0.0.1", server.listener.port)), server_hostname="127.0.0.1")
-    head = f"POST {PODS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: 10\r\n\r\n"
+    connection = server.trust.wrap_socket(
+        socket.create_connection(("127.0.0.1", server.listener.port)), server_hostname="127.0.0.1"
+    )
+    head = (
+        f"POST {PODS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: "
+        "10\r\n\r\n"
+    )
     connection.sendall(head.encode())
     return connection
 
@@ -62,7 +75,11 @@ def test_beyond_the_bound_a_request_is_refused_until_another_ends(small: ApiServ
     deadline = time.monotonic() + DEADLINE
     while (refused := small.get(PODS)).status != 429 and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert (refused.status, refused.json["kind"], refused.headers["retry-after"]) == (429, "Status", "1")
+    assert (refused.status, refused.json["kind"], refused.headers["retry-after"]) == (
+        429,
+        "Status",
+        "1",
+    )
     for connection in held:
         connection.close()
     assert eventually_answers(small, PODS)

@@ -1,4 +1,6 @@
-"""delete, deletecollection and eviction: options from the body or the query, and what comes back."""
+"""delete, deletecollection and eviction: options from the body or the query, and what comes
+back.
+"""
 
 import pytest
 
@@ -12,12 +14,22 @@ def test_what_is_gone_at_once_is_answered_with_a_status(api: ApiServer) -> None:
     uid = api.ask("POST", JOBS, job("a")).json["metadata"]["uid"]
     answer = api.ask("DELETE", f"{JOBS}/a")
     details = {"name": "a", "group": "kubeflow.org", "kind": "pytorchjobs", "uid": uid}
-    assert answer.json == {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+    assert answer.json == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": details,
+    }
     assert api.ask("DELETE", f"{JOBS}/a").status == 404
 
 
-@pytest.mark.parametrize(("policy", "finalizer"), [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")])
-def test_what_waits_for_its_dependents_comes_back_itself(api: ApiServer, policy: str, finalizer: str) -> None:
+@pytest.mark.parametrize(
+    ("policy", "finalizer"), [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")]
+)
+def test_what_waits_for_its_dependents_comes_back_itself(
+    api: ApiServer, policy: str, finalizer: str
+) -> None:
     api.ask("POST", JOBS, job("a"))
     answer = api.ask("DELETE", f"{JOBS}/a", {"propagationPolicy": policy})
     assert answer.json["metadata"]["finalizers"] == [finalizer]
@@ -26,7 +38,12 @@ def test_what_waits_for_its_dependents_comes_back_itself(api: ApiServer, policy:
 
 def test_a_running_pod_gets_its_grace_period(api: ApiServer) -> None:
     api.ask("POST", PODS, pod("p", node="n"))
-    assert api.ask("DELETE", f"{PODS}/p?gracePeriodSeconds=7").json["metadata"]["deletionGracePeriodSeconds"] == 7
+    assert (
+        api.ask("DELETE", f"{PODS}/p?gracePeriodSeconds=7").json["metadata"][
+            "deletionGracePeriodSeconds"
+        ]
+        == 7
+    )
     assert api.get(f"{PODS}/p").status == 200
 
 
@@ -78,6 +95,10 @@ def test_a_collection_is_deleted_by_its_selector_and_listed(api: ApiServer) -> N
 
 def test_an_eviction_deletes_a_pod(api: ApiServer) -> None:
     api.ask("POST", PODS, pod("p"))
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p", "namespace": "team-a"}}
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "p", "namespace": "team-a"},
+    }
     assert api.ask("POST", f"{PODS}/p/eviction", eviction).status == 201
     assert api.get(f"{PODS}/p").status == 404

@@ -12,7 +12,10 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 def test_core_and_groups_are_told(api: ApiServer) -> None:
     assert api.get("/api").json["versions"] == ["v1"]
-    groups = {group["name"]: group["preferredVersion"]["groupVersion"] for group in api.get("/apis").json["groups"]}
+    groups = {
+        group["name"]: group["preferredVersion"]["groupVersion"]
+        for group in api.get("/apis").json["groups"]
+    }
     assert groups["kubeflow.org"] == "kubeflow.org/v1"
     assert groups["scheduling.run.ai"] == "scheduling.run.ai/v2"
     assert {"metrics.k8s.io", "authorization.k8s.io", "authentication.k8s.io"} <= set(groups)
@@ -32,13 +35,23 @@ def test_every_resource_is_told_and_answers(api: ApiServer, resource: object) ->
 def test_subresources_say_what_they_speak(api: ApiServer) -> None:
     listed = {line["name"]: line for line in api.get("/apis/kubeflow.org/v1").json["resources"]}
     scale = listed["pytorchjobs/scale"]
-    assert (scale["group"], scale["version"], scale["kind"], scale["verbs"]) == ("autoscaling", "v1", "Scale", ["get", "patch", "update"])
+    assert (scale["group"], scale["version"], scale["kind"], scale["verbs"]) == (
+        "autoscaling",
+        "v1",
+        "Scale",
+        ["get", "patch", "update"],
+    )
 
 
 @pytest.mark.parametrize(("accept", "version"), [(V2, "v2"), (V2BETA1, "v2beta1")])
-def test_the_aggregated_form_is_cached_by_its_tag(api: ApiServer, accept: str, version: str) -> None:
+def test_the_aggregated_form_is_cached_by_its_tag(
+    api: ApiServer, accept: str, version: str
+) -> None:
     answer = api.get("/apis", accept=accept)
-    assert answer.headers["content-type"] == f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+    assert (
+        answer.headers["content-type"]
+        == f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+    )
     assert answer.json["apiVersion"] == f"apidiscovery.k8s.io/{version}"
     unchanged = api.get("/apis", accept=accept, if_none_match=answer.headers["etag"])
     assert (unchanged.status, unchanged.body) == (304, b"")
@@ -47,7 +60,9 @@ def test_the_aggregated_form_is_cached_by_its_tag(api: ApiServer, accept: str, v
 def test_openapi_says_that_the_server_validates(api: ApiServer) -> None:
     index = api.get("/openapi/v3").json["paths"]
     document = api.get(index["apis/kubeflow.org/v1"]["serverRelativeURL"]).json
-    operation = document["paths"]["/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs/{name}"]["patch"]
+    operation = document["paths"][
+        "/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs/{name}"
+    ]["patch"]
     assert operation["x-kubernetes-group-version-kind"]["kind"] == "PyTorchJob"
     assert "fieldValidation" in {parameter["name"] for parameter in operation["parameters"]}
 
@@ -60,25 +75,54 @@ def test_openapi_has_a_document_for_every_group(api: ApiServer) -> None:
 
 
 def test_the_administrator_may_do_everything(api: ApiServer) -> None:
-    spec = {"resourceAttributes": {"namespace": "team-a", "verb": "create", "group": "kubeflow.org", "resource": "pytorchjobs"}}
-    answer = api.ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": spec})
-    assert (answer.status, answer.json["status"]["allowed"], answer.json["spec"]) == (201, True, spec)
+    spec = {
+        "resourceAttributes": {
+            "namespace": "team-a",
+            "verb": "create",
+            "group": "kubeflow.org",
+            "resource": "pytorchjobs",
+        }
+    }
+    answer = api.ask(
+        "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": spec}
+    )
+    assert (answer.status, answer.json["status"]["allowed"], answer.json["spec"]) == (
+        201,
+        True,
+        spec,
+    )
 
 
 def test_somebody_else_may_not_but_may_ask(api: ApiServer) -> None:
     body = {"spec": {"resourceAttributes": {"verb": "list", "resource": "pods"}}}
-    answer = api.ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body, impersonate_user="bob")
+    answer = api.ask(
+        "POST",
+        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        body,
+        impersonate_user="bob",
+    )
     assert (answer.status, answer.json["status"]) == (201, {"allowed": False})
 
 
 def test_an_access_review_about_nothing_is_invalid(api: ApiServer) -> None:
-    assert api.ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {}}).status == 422
+    assert (
+        api.ask(
+            "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {}}
+        ).status
+        == 422
+    )
 
 
 def test_one_can_ask_who_one_is_and_what_one_may(api: ApiServer) -> None:
-    me = api.ask("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}).json["status"]["userInfo"]
+    me = api.ask("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}).json["status"][
+        "userInfo"
+    ]
     assert (me["username"], "system:masters" in me["groups"]) == ("localkube-admin", True)
-    rules = api.ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", {"spec": {"namespace": "team-a"}}).json["status"]
+    rules = api.ask(
+        "POST",
+        "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+        {"spec": {"namespace": "team-a"}},
+    ).json["status"]
     assert {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]} in rules["resourceRules"]
 
 
@@ -92,7 +136,9 @@ def test_measured_pods_have_metrics_and_others_have_none(api: ApiServer) -> None
     api.machine.pods = {uid(made): {"main": usage(12_345_678, 3 << 20)}}
     listed = api.get("/apis/metrics.k8s.io/v1beta1/namespaces/team-a/pods?labelSelector=a%3Db").json
     assert (listed["kind"], listed["apiVersion"]) == ("PodMetricsList", "metrics.k8s.io/v1beta1")
-    assert listed["items"][0]["containers"] == [{"name": "main", "usage": {"cpu": "12345678n", "memory": "3072Ki"}}]
+    assert listed["items"][0]["containers"] == [
+        {"name": "main", "usage": {"cpu": "12345678n", "memory": "3072Ki"}}
+    ]
     assert listed["items"][0]["timestamp"] == "2026-01-01T00:00:00Z"
     assert api.get("/apis/metrics.k8s.io/v1beta1/namespaces/team-a/pods/q").status == 404
     assert api.get("/apis/metrics.k8s.io/v1beta1/namespaces/default/pods").json["items"] == []

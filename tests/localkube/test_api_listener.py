@@ -72,7 +72,9 @@ def test_one_connection_serves_many_requests(api: ApiServer) -> None:
     assert drained(api)
 
 
-def test_beyond_the_bound_a_connection_is_closed_at_once_and_others_are_served(hasty: ApiServer) -> None:
+def test_beyond_the_bound_a_connection_is_closed_at_once_and_others_are_served(
+    hasty: ApiServer,
+) -> None:
     held = [dial(hasty) for _ in range(5)]
     assert ends(dial(hasty))
     for connection in held:
@@ -125,12 +127,18 @@ def test_headers_without_end_are_cut_off(api: ApiServer) -> None:
 
 
 def test_a_client_that_takes_nothing_is_cut_off(hasty: ApiServer) -> None:
-    body = {"metadata": {"name": "large", "annotations": {"pad": "x" * 250_000}}, "data": {"pad": "y" * 900_000}}
+    body = {
+        "metadata": {"name": "large", "annotations": {"pad": "x" * 250_000}},
+        "data": {"pad": "y" * 900_000},
+    }
     for number in range(10):
         body["metadata"]["name"] = f"large-{number}"  # type: ignore[index]
         assert hasty.ask("POST", "/api/v1/namespaces/team-a/configmaps", body).status == 201
     connection = dial_tls(hasty)
-    connection.sendall(f"GET /api/v1/configmaps HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\n\r\n".encode())
+    connection.sendall(
+        b"GET /api/v1/configmaps HTTP/1.1\r\nhost: x\r\n"
+        + f"authorization: Bearer {TOKEN}\r\n\r\n".encode()
+    )
     assert drained(hasty)
     connection.close()
 

@@ -18,18 +18,28 @@ def run(api: ApiServer, *containers: str) -> str:
 def test_the_only_container_needs_no_name(api: ApiServer) -> None:
     api.machine.chunks = [b"one\n", b"two\n"]
     answer = api.get(run(api))
-    assert (answer.status, answer.body, answer.headers["content-type"]) == (200, b"one\ntwo\n", "text/plain")
+    assert (answer.status, answer.body, answer.headers["content-type"]) == (
+        200,
+        b"one\ntwo\n",
+        "text/plain",
+    )
 
 
 def test_one_of_several_must_be_named(api: ApiServer) -> None:
     answer = api.get(run(api, "pytorch", "side"))
     assert answer.status == 400
-    assert answer.json["message"] == "a container name must be specified for pod run, choose one of: [pytorch side]"
+    assert (
+        answer.json["message"]
+        == "a container name must be specified for pod run, choose one of: [pytorch side]"
+    )
 
 
 def test_it_must_be_one_that_the_pod_has(api: ApiServer) -> None:
     answer = api.get(f"{run(api)}?container=nope")
-    assert (answer.status, answer.json["message"]) == (400, "container nope is not valid for pod run")
+    assert (answer.status, answer.json["message"]) == (
+        400,
+        "container nope is not valid for pod run",
+    )
 
 
 def test_a_pod_without_a_node_has_no_content(api: ApiServer) -> None:
@@ -55,7 +65,13 @@ def test_the_query_reaches_the_machine(api: ApiServer) -> None:
     assert api.get(f"{run(api)}?{query}").status == 200
     asked = api.machine.asked
     assert asked is not None
-    assert (asked.tail_lines, asked.limit_bytes, asked.timestamps, asked.previous, asked.follow) == (3, 100, True, True, False)
+    assert (
+        asked.tail_lines,
+        asked.limit_bytes,
+        asked.timestamps,
+        asked.previous,
+        asked.follow,
+    ) == (3, 100, True, True, False)
     assert asked.since is not None
     assert clock.stamp(asked.since) == "2026-01-01T00:00:00Z"
 

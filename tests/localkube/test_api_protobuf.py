@@ -31,17 +31,34 @@ def envelope(api_version: str, kind: str, raw: bytes) -> bytes:
 
 def metadata(name: str) -> bytes:
     """As Go sends it: texts and the time of creation are there, and empty."""
-    return field(1, field(1, name) + field(2, "") + field(7, 0) + field(8, b"") + field(11, field(1, "team") + field(2, "a")))
+    return field(
+        1,
+        field(1, name)
+        + field(2, "")
+        + field(7, 0)
+        + field(8, b"")
+        + field(11, field(1, "team") + field(2, "a")),
+    )
 
 
 def test_what_go_leaves_out_of_json_is_left_out() -> None:
     raw = envelope("v1", "Namespace", metadata("new") + field(2, b"") + field(3, field(1, "")))
     meta = {"name": "new", "labels": {"team": "a"}}
-    assert protobuf.decode(raw) == {"kind": "Namespace", "apiVersion": "v1", "metadata": meta, "spec": {}, "status": {}}
+    assert protobuf.decode(raw) == {
+        "kind": "Namespace",
+        "apiVersion": "v1",
+        "metadata": meta,
+        "spec": {},
+        "status": {},
+    }
 
 
 def test_bytes_are_base64_and_false_pointers_stay() -> None:
-    raw = envelope("v1", "Secret", metadata("s") + field(2, field(1, "key") + field(2, b"\xff\x00")) + field(5, 0))
+    raw = envelope(
+        "v1",
+        "Secret",
+        metadata("s") + field(2, field(1, "key") + field(2, b"\xff\x00")) + field(5, 0),
+    )
     secret = protobuf.decode(raw)
     assert (secret["data"], secret["immutable"]) == ({"key": "/wA="}, False)
 
@@ -96,7 +113,9 @@ def test_bytes_that_mean_nothing_are_refused(raw: bytes) -> None:
 
 def test_a_namespace_may_be_created_from_protobuf(api: ApiServer) -> None:
     raw = envelope("v1", "Namespace", metadata("new"))
-    answer = api.ask("POST", "/api/v1/namespaces", raw, content_type=MEDIA, accept=f"{MEDIA},application/json")
+    answer = api.ask(
+        "POST", "/api/v1/namespaces", raw, content_type=MEDIA, accept=f"{MEDIA},application/json"
+    )
     assert (answer.status, answer.json["metadata"]["labels"]["team"]) == (201, "a")
 
 

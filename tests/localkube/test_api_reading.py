@@ -19,7 +19,9 @@ PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 
 def fill(api: ApiServer, *names: str, namespace: str = "team-a", **metadata: Any) -> None:
     for name in names:
-        api.call(lambda name=name: api.objects.create(PYTORCHJOBS, namespace, job(name, **metadata)))
+        api.call(
+            lambda name=name: api.objects.create(PYTORCHJOBS, namespace, job(name, **metadata))
+        )
 
 
 def names(answer: Any) -> list[str]:
@@ -44,7 +46,10 @@ def test_pages_show_one_moment_whatever_happens_between_them(api: ApiServer) -> 
     api.ask("DELETE", f"{JOBS}/c")
     second = api.get(f"{JOBS}?limit=2&continue={first['metadata']['continue']}")
     assert names(second) == ["c", "d"]
-    assert second.json["metadata"] == {"continue": "", "resourceVersion": first["metadata"]["resourceVersion"]}
+    assert second.json["metadata"] == {
+        "continue": "",
+        "resourceVersion": first["metadata"]["resourceVersion"],
+    }
 
 
 def test_pages_over_all_namespaces_go_on_where_they_were(api: ApiServer) -> None:
@@ -53,7 +58,9 @@ def test_pages_over_all_namespaces_go_on_where_they_were(api: ApiServer) -> None
     token, found = "", []
     for _ in range(4):
         page = api.get(f"/apis/kubeflow.org/v1/pytorchjobs?limit=1&continue={token}")
-        found += [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in page.json["items"]]
+        found += [
+            (item["metadata"]["namespace"], item["metadata"]["name"]) for item in page.json["items"]
+        ]
         token = page.json["metadata"]["continue"]
     assert found == [("default", "a"), ("default", "z"), ("team-a", "b"), ("team-a", "c")]
     assert token == ""
@@ -113,8 +120,12 @@ def test_a_token_that_is_none_is_a_bad_request(api: ApiServer, token: str, why: 
 def test_a_version_that_never_comes_times_out(api: ApiServer) -> None:
     answer = api.get(f"{JOBS}?resourceVersion=999999999&resourceVersionMatch=NotOlderThan")
     assert (answer.status, answer.headers["retry-after"]) == (504, "1")
-    assert answer.json["message"].startswith("Timeout: Too large resource version: 999999999, current: ")
-    assert answer.json["details"]["causes"] == [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    assert answer.json["message"].startswith(
+        "Timeout: Too large resource version: 999999999, current: "
+    )
+    assert answer.json["details"]["causes"] == [
+        {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -138,9 +149,13 @@ def test_a_query_that_makes_no_sense_is_refused(api: ApiServer, query: str, code
 
 def test_fields_select(api: ApiServer) -> None:
     for name, node in (("a", "n1"), ("b", "n2")):
-        api.call(lambda name=name, node=node: api.objects.create(PODS, "team-a", pod(name, node=node)))
+        api.call(
+            lambda name=name, node=node: api.objects.create(PODS, "team-a", pod(name, node=node))
+        )
     assert names(api.get("/api/v1/pods?fieldSelector=spec.nodeName%3Dn2")) == ["b"]
-    assert names(api.get("/api/v1/pods?fieldSelector=metadata.name%3Da,metadata.namespace%3Dteam-a")) == ["a"]
+    assert names(
+        api.get("/api/v1/pods?fieldSelector=metadata.name%3Da,metadata.namespace%3Dteam-a")
+    ) == ["a"]
 
 
 def test_items_of_built_in_kinds_carry_no_kind_and_custom_ones_do(api: ApiServer) -> None:
@@ -158,13 +173,19 @@ def test_a_table_has_a_row_with_the_metadata_of_each_object(api: ApiServer) -> N
     assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "State", "Age"]
     row = table["rows"][0]
     assert row["cells"][:2] == ["a", None]
-    assert (row["object"]["kind"], set(row["object"])) == ("PartialObjectMetadata", {"kind", "apiVersion", "metadata"})
+    assert (row["object"]["kind"], set(row["object"])) == (
+        "PartialObjectMetadata",
+        {"kind", "apiVersion", "metadata"},
+    )
 
 
 def test_a_table_row_may_carry_nothing_or_everything(api: ApiServer) -> None:
     fill(api, "a")
     assert api.get(f"{JOBS}?includeObject=None", accept=TABLE).json["rows"][0]["object"] is None
-    assert api.get(f"{JOBS}/a?includeObject=Object", accept=TABLE).json["rows"][0]["object"]["kind"] == "PyTorchJob"
+    assert (
+        api.get(f"{JOBS}/a?includeObject=Object", accept=TABLE).json["rows"][0]["object"]["kind"]
+        == "PyTorchJob"
+    )
 
 
 def test_a_status_of_the_wrong_shape_leaves_a_cell_empty(api: ApiServer) -> None:
@@ -177,7 +198,10 @@ def test_a_status_of_the_wrong_shape_leaves_a_cell_empty(api: ApiServer) -> None
 def test_metadata_alone_may_be_asked_for(api: ApiServer) -> None:
     fill(api, "a")
     listed = api.get(JOBS, accept=PARTIAL_LIST).json
-    assert (listed["kind"], set(listed["items"][0])) == ("PartialObjectMetadataList", {"kind", "apiVersion", "metadata"})
+    assert (listed["kind"], set(listed["items"][0])) == (
+        "PartialObjectMetadataList",
+        {"kind", "apiVersion", "metadata"},
+    )
     assert api.get(f"{JOBS}/a", accept=PARTIAL).json["kind"] == "PartialObjectMetadata"
 
 
@@ -218,4 +242,6 @@ def test_a_list_of_several_chunks_arrives_whole(api: ApiServer, encoding: str) -
     fill(api, *(f"j{n:03}" for n in range(400)), annotations={"pad": "x" * 6_000})
     answer = api.get(JOBS, accept_encoding=encoding)
     body = gzip.decompress(answer.body) if encoding == "gzip" else answer.body
-    assert [item["metadata"]["name"] for item in json.loads(body)["items"]] == [f"j{n:03}" for n in range(400)]
+    assert [item["metadata"]["name"] for item in json.loads(body)["items"]] == [
+        f"j{n:03}" for n in range(400)
+    ]

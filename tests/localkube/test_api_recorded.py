@@ -1,4 +1,6 @@
-"""Requests that were sent to a real API server, sent to ours: the same code and the same Status must come back."""
+"""Requests that were sent to a real API server, sent to ours: the same code and the same Status
+must come back.
+"""
 
 import json
 from pathlib import Path
@@ -35,7 +37,9 @@ STATE_OF_ITS_OWN = {
 }
 """What cannot be asked again, and why."""
 
-NAMES = sorted(path.stem for path in (RECORDED / "errors").glob("*.json")) if RECORDED.is_dir() else []
+NAMES = (
+    sorted(path.stem for path in (RECORDED / "errors").glob("*.json")) if RECORDED.is_dir() else []
+)
 
 
 def load(name: str) -> Any:
@@ -43,13 +47,20 @@ def load(name: str) -> Any:
 
 
 def replay(api: ApiServer, request: Any) -> Any:
-    given = {name.lower().replace("-", "_"): value for name, value in request.get("headers", {}).items()}
+    given = {
+        name.lower().replace("-", "_"): value for name, value in request.get("headers", {}).items()
+    }
     if given.get("authorization") == ADMIN or "headers" not in request:
         given.pop("authorization", None)
     else:
         given.setdefault("authorization", "")
     body = request.get("body_text", request.get("body"))
-    return api.ask(request["method"], request["path"], body.encode() if isinstance(body, str) else body, **given)
+    return api.ask(
+        request["method"],
+        request["path"],
+        body.encode() if isinstance(body, str) else body,
+        **given,
+    )
 
 
 @pytest.mark.skipif(not NAMES, reason="the recorded answers are not beside this checkout")
@@ -62,4 +73,7 @@ def test_a_recorded_refusal_is_ours_too(api: ApiServer, name: str) -> None:
     assert replay(api, load("pytorchjob/create")["request"]).status == 201
     recorded = load(f"errors/{name}")
     answer = replay(api, recorded["request"])
-    assert (answer.status, answer.json) == (recorded["response"]["status"], recorded["response"]["body"])
+    assert (answer.status, answer.json) == (
+        recorded["response"]["status"],
+        recorded["response"]["body"],
+    )

@@ -35,7 +35,10 @@ def version(api: ApiServer) -> str:
 
 def take(frames: Iterator[Any], count: int) -> list[tuple[str, str]]:
     """The next events, as type and name."""
-    return [(frame["type"], frame["object"]["metadata"].get("name", "")) for frame in itertools.islice(frames, count)]
+    return [
+        (frame["type"], frame["object"]["metadata"].get("name", ""))
+        for frame in itertools.islice(frames, count)
+    ]
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
@@ -77,7 +80,9 @@ def test_an_object_that_leaves_the_selector_is_deleted_as_it_last_matched(api: A
     start = create(api, "a")
     label(api, "a", "v")
     left = label(api, "a", None)
-    frames = api.frames(f"{JOBS}?watch=1&resourceVersion={start}&labelSelector=k%3Dv&timeoutSeconds=20")
+    frames = api.frames(
+        f"{JOBS}?watch=1&resourceVersion={start}&labelSelector=k%3Dv&timeoutSeconds=20"
+    )
     added, deleted = itertools.islice(frames, 2)
     assert (added["type"], deleted["type"]) == ("ADDED", "DELETED")
     assert deleted["object"]["metadata"]["labels"] == {"k": "v"}
@@ -88,7 +93,9 @@ def test_a_deleted_object_that_never_matched_is_not_told(api: ApiServer) -> None
     start = create(api, "a")
     api.ask("DELETE", f"{JOBS}/a")
     create(api, "b", labels={"k": "v"})
-    frames = api.frames(f"{JOBS}?watch=1&resourceVersion={start}&labelSelector=k%3Dv&timeoutSeconds=20")
+    frames = api.frames(
+        f"{JOBS}?watch=1&resourceVersion={start}&labelSelector=k%3Dv&timeoutSeconds=20"
+    )
     assert take(frames, 1) == [("ADDED", "b")]
 
 
@@ -102,7 +109,9 @@ def test_one_object_may_be_watched_by_its_name(api: ApiServer) -> None:
 def test_fields_of_pods_select_events(api: ApiServer) -> None:
     frames = api.frames("/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dn2&timeoutSeconds=20")
     for name, node in (("p1", "n1"), ("p2", "n2")):
-        api.call(lambda name=name, node=node: api.objects.create(PODS, "team-a", pod(name, node=node)))
+        api.call(
+            lambda name=name, node=node: api.objects.create(PODS, "team-a", pod(name, node=node))
+        )
     assert take(frames, 1) == [("ADDED", "p2")]
 
 
@@ -124,15 +133,26 @@ def test_a_version_in_the_future_waits_for_it(api: ApiServer) -> None:
 
 def test_it_ends_quietly_at_its_time_with_a_bookmark_before(api: ApiServer) -> None:
     start = create(api, "a")
-    frames = list(api.frames(f"{JOBS}?watch=1&resourceVersion={start}&timeoutSeconds=1&allowWatchBookmarks=true"))
+    frames = list(
+        api.frames(
+            f"{JOBS}?watch=1&resourceVersion={start}&timeoutSeconds=1&allowWatchBookmarks=true"
+        )
+    )
     assert [frame["type"] for frame in frames] == ["BOOKMARK"]
     bookmark = frames[0]["object"]
-    assert bookmark == {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"resourceVersion": start}}
+    assert bookmark == {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"resourceVersion": start},
+    }
 
 
 def test_initial_events_end_with_a_marked_bookmark(api: ApiServer) -> None:
     create(api, "a")
-    query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=20"
+    query = (
+        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+        "&allowWatchBookmarks=true&timeoutSeconds=20"
+    )
     frames = api.frames(f"{JOBS}?{query}")
     added, end = itertools.islice(frames, 2)
     assert (added["type"], end["type"]) == ("ADDED", "BOOKMARK")
@@ -210,7 +230,11 @@ def test_a_slow_watcher_is_ended_and_told_to_list_again(api: ApiServer) -> None:
     assert json.loads(response.readline())["type"] == "ADDED"
     pad = "x" * 200_000
     for number in range(3 * watching.MAX_BACKLOG_BYTES // len(pad)):
-        api.call(lambda number=number: api.objects.modify(PYTORCHJOBS, "team-a", "a", lambda obj: annotate(obj, f"{number}{pad}")))
+        api.call(
+            lambda number=number: api.objects.modify(
+                PYTORCHJOBS, "team-a", "a", lambda obj: annotate(obj, f"{number}{pad}")
+            )
+        )
     frames = [json.loads(line) for line in response]
     connection.close()
     assert frames[-1]["type"] == "ERROR"

@@ -37,7 +37,10 @@ def test_a_dry_run_stores_nothing(api: ApiServer) -> None:
     assert api.get(f"{JOBS}/dry").status == 404
 
 
-@pytest.mark.parametrize("query", ["dryRun=Some", "fieldValidation=Mild", f"fieldManager={'m' * 129}", "fieldManager=a%07b"])
+@pytest.mark.parametrize(
+    "query",
+    ["dryRun=Some", "fieldValidation=Mild", f"fieldManager={'m' * 129}", "fieldManager=a%07b"],
+)
 def test_options_that_make_no_sense_are_invalid(api: ApiServer, query: str) -> None:
     answer = api.ask("POST", f"{JOBS}?{query}", job("a"))
     assert (answer.status, answer.json["details"]["kind"]) == (422, "CreateOptions")
@@ -48,7 +51,10 @@ def test_unknown_fields_are_dropped_with_a_warning_each(api: ApiServer) -> None:
     body["spec"] |= {"unknownField": 1, "other": {}}
     answer = api.ask("POST", JOBS, body)
     assert answer.status == 201
-    assert answer.headers.get_all("warning") == ['299 - "unknown field \\"spec.other\\""', '299 - "unknown field \\"spec.unknownField\\""']
+    assert answer.headers.get_all("warning") == [
+        '299 - "unknown field \\"spec.other\\""',
+        '299 - "unknown field \\"spec.unknownField\\""',
+    ]
 
 
 def test_strict_validation_refuses_them(api: ApiServer) -> None:
@@ -57,7 +63,8 @@ def test_strict_validation_refuses_them(api: ApiServer) -> None:
     answer = api.ask("POST", f"{JOBS}?fieldValidation=Strict", body)
     assert answer.status == 400
     assert answer.json["message"] == (
-        'PyTorchJob in version "v1" cannot be handled as a PyTorchJob: strict decoding error: unknown field "spec.unknownField"'
+        'PyTorchJob in version "v1" cannot be handled as a PyTorchJob: strict decoding error: '
+        'unknown field "spec.unknownField"'
     )
 
 
@@ -71,7 +78,10 @@ def test_a_body_without_a_kind_will_do_for_built_in_kinds_only(api: ApiServer) -
 def test_another_kind_is_invalid(api: ApiServer) -> None:
     answer = api.ask("POST", JOBS, job("wk") | {"kind": "TFJob"})
     assert answer.status == 422
-    assert answer.json["message"] == 'TFJob.kubeflow.org "wk" is invalid: kind: Invalid value: "TFJob": must be PyTorchJob'
+    assert (
+        answer.json["message"]
+        == 'TFJob.kubeflow.org "wk" is invalid: kind: Invalid value: "TFJob": must be PyTorchJob'
+    )
 
 
 def test_a_put_with_a_stale_version_conflicts(api: ApiServer) -> None:
@@ -86,7 +96,10 @@ def test_a_put_under_another_name_is_refused(api: ApiServer) -> None:
     api.ask("POST", JOBS, job("b"))
     answer = api.ask("PUT", f"{JOBS}/b", body)
     assert answer.status == 400
-    assert answer.json["message"] == "the name of the object (a) does not match the name on the URL (b)"
+    assert (
+        answer.json["message"]
+        == "the name of the object (a) does not match the name on the URL (b)"
+    )
 
 
 def test_a_merge_patch_removes_with_null(api: ApiServer) -> None:
@@ -98,7 +111,10 @@ def test_a_merge_patch_removes_with_null(api: ApiServer) -> None:
 def test_a_json_patch_whose_test_fails_changes_nothing(api: ApiServer) -> None:
     api.ask("POST", JOBS, job("a"))
     path = "/spec/pytorchReplicaSpecs/Worker/replicas"
-    changed = [{"op": "test", "path": path, "value": 3}, {"op": "replace", "path": path, "value": 4}]
+    changed = [
+        {"op": "test", "path": path, "value": 3},
+        {"op": "replace", "path": path, "value": 4},
+    ]
     assert workers(patch(api, f"{JOBS}/a", changed, JSON_PATCH).json) == 4
     answer = patch(api, f"{JOBS}/a", changed, JSON_PATCH)
     assert (answer.status, answer.json["reason"]) == (422, "Invalid")
@@ -107,15 +123,24 @@ def test_a_json_patch_whose_test_fails_changes_nothing(api: ApiServer) -> None:
 def test_a_strategic_patch_merges_containers_by_name(api: ApiServer) -> None:
     api.ask("POST", PODS, pod("p", "a", "b"))
     change = {"spec": {"containers": [{"name": "b", "image": "new:2"}]}}
-    images = [each["image"] for each in patch(api, f"{PODS}/p", change, STRATEGIC).json["spec"]["containers"]]
+    images = [
+        each["image"]
+        for each in patch(api, f"{PODS}/p", change, STRATEGIC).json["spec"]["containers"]
+    ]
     assert images == ["train:1", "new:2"]
 
 
-@pytest.mark.parametrize(("path", "media"), [(JOBS, STRATEGIC), (JOBS, "application/json"), (PODS, "text/plain")])
-def test_other_patches_are_refused_with_those_that_are_taken(api: ApiServer, path: str, media: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "media"), [(JOBS, STRATEGIC), (JOBS, "application/json"), (PODS, "text/plain")]
+)
+def test_other_patches_are_refused_with_those_that_are_taken(
+    api: ApiServer, path: str, media: str
+) -> None:
     answer = patch(api, f"{path}/x", {"metadata": {}}, media)
     assert answer.status == 415
-    custom = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+    custom = (
+        "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+    )
     assert answer.json["message"].endswith(custom) is (path == JOBS)
     assert answer.json.get("details") == (None if path == JOBS else {})
 
@@ -133,7 +158,9 @@ def test_a_merge_patch_that_is_no_object_is_refused(api: ApiServer, body: bytes)
 def test_an_apply_creates_and_then_changes(api: ApiServer) -> None:
     first = patch(api, f"{JOBS}/a?fieldManager=console", job("a"), APPLY)
     assert first.status == 201
-    assert [(entry["manager"], entry["operation"]) for entry in first.json["metadata"]["managedFields"]] == [("console", "Apply")]
+    assert [
+        (entry["manager"], entry["operation"]) for entry in first.json["metadata"]["managedFields"]
+    ] == [("console", "Apply")]
     again = job("a", labels={"x": "y"})
     second = patch(api, f"{JOBS}/a?fieldManager=console", again, APPLY)
     assert (second.status, second.json["metadata"]["labels"]) == (200, {"x": "y"})
@@ -146,14 +173,20 @@ def test_an_apply_that_takes_what_another_owns_conflicts_unless_forced(api: ApiS
     wanted["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] = 5
     answer = patch(api, f"{JOBS}/a?fieldManager=other", wanted, APPLY)
     assert answer.status == 409
-    assert answer.json["message"] == 'Apply failed with 1 conflict: conflict with "console": .spec.pytorchReplicaSpecs.Worker.replicas'
+    assert answer.json["message"] == (
+        'Apply failed with 1 conflict: conflict with "console": '
+        ".spec.pytorchReplicaSpecs.Worker.replicas"
+    )
     assert workers(patch(api, f"{JOBS}/a?fieldManager=other&force=true", wanted, APPLY).json) == 5
 
 
 def test_an_apply_without_a_manager_is_invalid(api: ApiServer) -> None:
     answer = patch(api, f"{JOBS}/a", job("a"), APPLY)
     assert answer.status == 422
-    assert answer.json["message"] == 'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
+    assert answer.json["message"] == (
+        'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for '
+        "apply patch"
+    )
 
 
 def test_the_manager_is_the_user_agent_when_nobody_says(api: ApiServer) -> None:
@@ -163,7 +196,10 @@ def test_the_manager_is_the_user_agent_when_nobody_says(api: ApiServer) -> None:
 
 def test_a_status_patch_changes_the_status_alone(api: ApiServer) -> None:
     api.ask("POST", JOBS, job("a"))
-    change = {"status": {"startTime": "2026-01-01T00:00:00Z"}, "spec": {"runPolicy": {"suspend": True}}}
+    change = {
+        "status": {"startTime": "2026-01-01T00:00:00Z"},
+        "spec": {"runPolicy": {"suspend": True}},
+    }
     body = patch(api, f"{JOBS}/a/status", change, MERGE).json
     assert body["status"] == {"startTime": "2026-01-01T00:00:00Z"}
     assert "suspend" not in body["spec"].get("runPolicy", {})
@@ -172,7 +208,11 @@ def test_a_status_patch_changes_the_status_alone(api: ApiServer) -> None:
 def test_scale_tells_and_sets_the_number_of_workers(api: ApiServer) -> None:
     api.ask("POST", JOBS, job("a"))
     scale = api.get(f"{JOBS}/a/scale").json
-    assert (scale["kind"], scale["apiVersion"], scale["spec"]) == ("Scale", "autoscaling/v1", {"replicas": 3})
+    assert (scale["kind"], scale["apiVersion"], scale["spec"]) == (
+        "Scale",
+        "autoscaling/v1",
+        {"replicas": 3},
+    )
     scale["spec"]["replicas"] = 5
     assert api.ask("PUT", f"{JOBS}/a/scale", scale).json["spec"] == {"replicas": 5}
     assert api.ask("PUT", f"{JOBS}/a/scale", scale).json["reason"] == "Conflict"

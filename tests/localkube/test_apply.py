@@ -7,7 +7,18 @@ import pytest
 
 from localkube import apply
 from localkube.errors import ApiError
-from tests.localkube.applying import SCHEMA, V1, applied, changed, conflict, owned, schema_of, thing, timeless, written
+from tests.localkube.applying import (
+    SCHEMA,
+    V1,
+    applied,
+    changed,
+    conflict,
+    owned,
+    schema_of,
+    thing,
+    timeless,
+    written,
+)
 from tests.localkube.recorded import exchange
 
 
@@ -17,12 +28,18 @@ def test_apply_creates_takes_over_by_force_and_refuses_as_recorded() -> None:
     )
     job: dict[str, Any] = {"api_version": "kubeflow.org/v1", "schema": schema_of(created)}
     made = apply.apply(None, config, manager="console", force=False, **job)
-    assert (made["spec"], timeless(made["metadata"]["managedFields"])) == (created["spec"], timeless(created["metadata"]["managedFields"]))
+    assert (made["spec"], timeless(made["metadata"]["managedFields"])) == (
+        created["spec"],
+        timeless(created["metadata"]["managedFields"]),
+    )
     with pytest.raises(ApiError) as refused:
         apply.apply(created, other, manager="other", force=False, **job)
     assert refused.value.status() == refusal
     taken = apply.apply(created, other, manager="other", force=True, **job)
-    assert (taken["spec"], timeless(taken["metadata"]["managedFields"])) == (forced["spec"], timeless(forced["metadata"]["managedFields"]))
+    assert (taken["spec"], timeless(taken["metadata"]["managedFields"])) == (
+        forced["spec"],
+        timeless(forced["metadata"]["managedFields"]),
+    )
 
 
 def test_apply_without_a_manager_is_refused_as_recorded() -> None:
@@ -35,7 +52,10 @@ def test_apply_without_a_manager_is_refused_as_recorded() -> None:
 def test_a_field_that_is_no_longer_applied_goes() -> None:
     live = applied(None, thing({"a": "1", "b": "2"}, size=1, mode="a", nested={"a": "x", "b": "y"}))
     result = applied(live, thing({"a": "1"}, mode="a", nested={"a": "x"}))
-    assert (result["spec"], result["metadata"]["labels"]) == ({"mode": "a", "nested": {"a": "x"}}, {"a": "1"})
+    assert (result["spec"], result["metadata"]["labels"]) == (
+        {"mode": "a", "nested": {"a": "x"}},
+        {"a": "1"},
+    )
 
 
 def test_a_field_that_another_applies_too_stays() -> None:
@@ -47,7 +67,9 @@ def test_a_field_that_another_applies_too_stays() -> None:
 
 def test_what_somebody_else_put_below_an_applied_field_stays() -> None:
     live = applied(None, thing(nested={"a": "x"}, parts=[{"name": "a"}]))
-    live = written(live, changed(live, nested={"a": "x", "b": "y"}, parts=[{"name": "a"}, {"name": "b"}]))
+    live = written(
+        live, changed(live, nested={"a": "x", "b": "y"}, parts=[{"name": "a"}, {"name": "b"}])
+    )
     result = applied(live, thing(mode="m"))
     assert result["spec"] == {"mode": "m", "nested": {"b": "y"}, "parts": [{"name": "b"}]}
 
@@ -56,14 +78,25 @@ def test_list_items_merge_by_key_and_go_by_key() -> None:
     live = applied(None, thing(parts=[{"name": "a", "image": "1"}, {"name": "b"}], tags=["x", "y"]))
     live = applied(live, thing(parts=[{"name": "b", "rank": 2}, {"name": "c"}], tags=["z"]), "two")
     result = applied(live, thing(parts=[{"name": "b"}], tags=["y"]))
-    assert result["spec"] == {"parts": [{"name": "b", "rank": 2}, {"name": "c"}], "tags": ["y", "z"]}
+    assert result["spec"] == {
+        "parts": [{"name": "b", "rank": 2}, {"name": "c"}],
+        "tags": ["y", "z"],
+    }
 
 
 @pytest.mark.parametrize(
     ("live", "config", "result"),
-    [("axb", "ba", "xba"), ("xa", "na", "xna"), ("abc", "", "abc"), ("ab", "cab", "cab"), ("xay", "an", "xayn")],
+    [
+        ("axb", "ba", "xba"),
+        ("xa", "na", "xna"),
+        ("abc", "", "abc"),
+        ("ab", "cab", "cab"),
+        ("xay", "an", "xayn"),
+    ],
 )
-def test_applied_items_keep_their_order_and_others_their_place(live: str, config: str, result: str) -> None:
+def test_applied_items_keep_their_order_and_others_their_place(
+    live: str, config: str, result: str
+) -> None:
     obj = written(None, thing(parts=[{"name": name} for name in live]))
     merged = applied(obj, thing(parts=[{"name": name} for name in config]))
     assert "".join(part["name"] for part in merged["spec"]["parts"]) == result
@@ -71,7 +104,10 @@ def test_applied_items_keep_their_order_and_others_their_place(live: str, config
 
 def test_changing_what_an_updater_wrote_is_a_conflict_that_names_its_version() -> None:
     error = conflict(written(None, thing(size=1), "kubectl-create"), thing(size=2))
-    assert error.message == f'Apply failed with 1 conflict: conflict with "kubectl-create" using {V1}: .spec.size'
+    assert (
+        error.message
+        == f'Apply failed with 1 conflict: conflict with "kubectl-create" using {V1}: .spec.size'
+    )
 
 
 def test_several_conflicts_are_listed_by_manager() -> None:
@@ -80,9 +116,12 @@ def test_several_conflicts_are_listed_by_manager() -> None:
     error = conflict(live, thing(mode="n", parts=[{"name": "a", "image": "2", "rank": 2}]))
     assert error.message == (
         'Apply failed with 4 conflicts: conflicts with "a":\n- .spec.parts[name="a"].rank\n'
-        f'conflicts with "z" using {V1}:\n- .spec.mode\n- .spec.parts[name="a"].image\n- .spec.parts[name="a"].rank'
+        f'conflicts with "z" using {V1}:\n- .spec.mode\n- .spec.parts[name="a"].image\n- '
+        '.spec.parts[name="a"].rank'
     )
-    assert {cause["reason"] for cause in (error.details or {})["causes"]} == {"FieldManagerConflict"}
+    assert {cause["reason"] for cause in (error.details or {})["causes"]} == {
+        "FieldManagerConflict"
+    }
 
 
 def test_the_same_value_is_no_conflict_but_shared() -> None:
@@ -102,20 +141,33 @@ def test_the_owner_of_a_status_does_not_hinder_who_applies_the_spec() -> None:
 def test_a_status_can_be_applied() -> None:
     live = written(None, thing(size=1))
     config = thing(size=2) | {"status": {"phase": "x"}}
-    result = apply.apply(live, config, manager="one", force=False, subresource="status", api_version=V1, schema=SCHEMA)
+    result = apply.apply(
+        live,
+        config,
+        manager="one",
+        force=False,
+        subresource="status",
+        api_version=V1,
+        schema=SCHEMA,
+    )
     assert (result["spec"], result["status"]) == ({"size": 1}, {"phase": "x"})
     assert owned(result, "one", "Apply", "status") == {"f:status": {"f:phase": {}}}
 
 
 def test_an_atomic_map_or_list_is_replaced_as_a_whole() -> None:
     live = applied(None, thing(plain=["a"], whole={"a": "1"}))
-    assert applied(live, thing(plain=["b"], whole={"b": "1"}))["spec"] == {"plain": ["b"], "whole": {"b": "1"}}
+    assert applied(live, thing(plain=["b"], whole={"b": "1"}))["spec"] == {
+        "plain": ["b"],
+        "whole": {"b": "1"},
+    }
     assert ".spec.whole" in conflict(live, thing(whole={"a": "1", "b": "2"})).message
 
 
 def test_the_first_apply_to_an_untracked_object_meets_its_unknown_owner() -> None:
     assert '"before-first-apply" using' in conflict(thing(size=1), thing(size=2)).message
-    assert owned(applied(thing(size=1), thing(mode="a")), "before-first-apply") == {"f:spec": {".": {}, "f:size": {}}}
+    assert owned(applied(thing(size=1), thing(mode="a")), "before-first-apply") == {
+        "f:spec": {".": {}, "f:size": {}}
+    }
 
 
 def test_a_configuration_with_managed_fields_is_refused() -> None:
@@ -123,7 +175,10 @@ def test_a_configuration_with_managed_fields_is_refused() -> None:
     config["metadata"]["managedFields"] = []
     with pytest.raises(ApiError) as refused:
         applied(None, config)
-    assert (refused.value.code, refused.value.message) == (400, "metadata.managedFields must be nil")
+    assert (refused.value.code, refused.value.message) == (
+        400,
+        "metadata.managedFields must be nil",
+    )
 
 
 @pytest.mark.parametrize("parts", [[{"image": "x"}], [{"name": "a"}, {"name": "a"}], ["a"]])
@@ -136,7 +191,11 @@ def test_items_that_cannot_be_told_apart_are_refused(parts: list[Any]) -> None:
 
 def test_nulls_of_a_written_out_configuration_remove_nothing_of_the_server() -> None:
     live = applied(None, thing(size=1))
-    live["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z", "uid": "u", "resourceVersion": "7"}
+    live["metadata"] |= {
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "uid": "u",
+        "resourceVersion": "7",
+    }
     config = thing(size=1)
     config["metadata"]["creationTimestamp"] = None
     assert applied(live, config) == live

@@ -19,31 +19,43 @@ SPECS = st.fixed_dictionaries(
         "plain": st.lists(NAMES, max_size=3),
         "tags": st.lists(NAMES, max_size=3, unique=True),
         "parts": st.lists(
-            st.fixed_dictionaries({"name": NAMES}, optional={"image": NAMES}), max_size=3, unique_by=lambda part: part["name"]
+            st.fixed_dictionaries({"name": NAMES}, optional={"image": NAMES}),
+            max_size=3,
+            unique_by=lambda part: part["name"],
         ),
     },
 )
 
 
 @given(SPECS, SPECS)
-def test_applying_the_same_twice_changes_nothing(first: dict[str, Any], spec: dict[str, Any]) -> None:
+def test_applying_the_same_twice_changes_nothing(
+    first: dict[str, Any], spec: dict[str, Any]
+) -> None:
     once = applied(written(None, thing(**first)), thing(**spec), force=True)
     assert applied(once, thing(**spec)) == once
 
 
 @given(SPECS.filter(lambda spec: [] not in (spec.get("tags"), spec.get("parts"))))
 def test_applying_nothing_removes_exactly_what_was_applied(spec: dict[str, Any]) -> None:
-    """Nobody owns a list of owned items for its own sake, so an empty one is left over, on a real server too."""
+    """Nobody owns a list of owned items for its own sake, so an empty one is left over, on a real
+    server too.
+    """
     live = written(None, thing({"keep": "me"}, mode="m"), "other")
     empty = {key: value for key, value in thing().items() if key != "spec"}
     assert applied(applied(live, thing({"mine": "1"}, **spec)), empty) == live
 
 
-@given(st.lists(st.tuples(SPECS, st.sampled_from(["one", "two", "three"]), st.booleans()), max_size=5))
+@given(
+    st.lists(st.tuples(SPECS, st.sampled_from(["one", "two", "three"]), st.booleans()), max_size=5)
+)
 def test_every_path_that_is_owned_exists(history: list[tuple[dict[str, Any], str, bool]]) -> None:
     obj = written(None, thing())
     for spec, manager, update in history:
-        obj = written(obj, changed(obj, **spec), manager) if update else applied(obj, thing(**spec), manager, force=True)
+        obj = (
+            written(obj, changed(obj, **spec), manager)
+            if update
+            else applied(obj, thing(**spec), manager, force=True)
+        )
     whole = owned(written(None, obj | {"metadata": {"name": "x"}}), "user") or {}
     for entry in obj["metadata"].get("managedFields", []):
         assert_within(entry["fieldsV1"], whole)
@@ -56,7 +68,9 @@ def assert_within(fields: dict[str, Any], whole: dict[str, Any]) -> None:
 
 
 @given(SPECS, SPECS)
-def test_the_inputs_stay_as_they_are_and_are_not_shared(first: dict[str, Any], spec: dict[str, Any]) -> None:
+def test_the_inputs_stay_as_they_are_and_are_not_shared(
+    first: dict[str, Any], spec: dict[str, Any]
+) -> None:
     live, config = written(None, thing(**first)), thing(**spec)
     before = copy.deepcopy((live, config))
     result = applied(live, config, force=True)

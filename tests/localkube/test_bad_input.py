@@ -1,4 +1,6 @@
-"""What nobody should send: the server refuses it with a Status, holds its memory, and goes on serving everybody else."""
+"""What nobody should send: the server refuses it with a Status, holds its memory, and goes on
+serving everybody else.
+"""
 
 import http.client
 import resource
@@ -109,7 +111,14 @@ def test_a_body_that_is_no_such_object_is_refused(client: Api, body: bytes) -> N
 
 @pytest.mark.parametrize(
     "body",
-    [b"a: [" * 50_000, b"&a [*a]", b"a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]", b"!!python/object/apply:os.getpid []", b"- a\n- b", b"\x00"],
+    [
+        b"a: [" * 50_000,
+        b"&a [*a]",
+        b"a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]",
+        b"!!python/object/apply:os.getpid []",
+        b"- a\n- b",
+        b"\x00",
+    ],
     ids=["deep", "itself", "laughs", "python", "list", "nul"],
 )
 def test_yaml_that_is_no_such_object_is_refused(client: Api, body: bytes) -> None:
@@ -118,13 +127,40 @@ def test_yaml_that_is_no_such_object_is_refused(client: Api, body: bytes) -> Non
     assert answer.json()["kind"] == "Status"
 
 
-@pytest.mark.parametrize("name", ["", "UPPER", "a b", "-a", "a-", "a..b", "a/b", "..", "a" * 254, "ä", "a\x00b", "a\nb", "%2e%2e"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "UPPER",
+        "a b",
+        "-a",
+        "a-",
+        "a..b",
+        "a/b",
+        "..",
+        "a" * 254,
+        "ä",
+        "a\x00b",
+        "a\nb",
+        "%2e%2e",
+    ],
+)
 def test_a_bad_name_is_refused(client: Api, name: str) -> None:
     obj = configmap(name)
     client.post(HOME, obj).refused(422, "Invalid")
 
 
-@pytest.mark.parametrize("path", [f"{HOME}/%2e%2e%2fsecrets", f"{HOME}/a%00b", "/api//v1", "/%", "/" + "a" * 8000, f"{HOME}/a/b/c/d"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{HOME}/%2e%2e%2fsecrets",
+        f"{HOME}/a%00b",
+        "/api//v1",
+        "/%",
+        "/" + "a" * 8000,
+        f"{HOME}/a/b/c/d",
+    ],
+)
 def test_a_bad_path_is_refused(client: Api, path: str) -> None:
     assert 400 <= client.get(path).status < 500
 
@@ -152,7 +188,9 @@ def test_a_bad_query_is_refused(client: Api, query: dict[str, str]) -> None:
     assert answer.json()["kind"] == "Status"
 
 
-def test_an_object_of_four_megabytes_is_refused_and_leaves_no_trace(server: LocalKube, client: Api) -> None:
+def test_an_object_of_four_megabytes_is_refused_and_leaves_no_trace(
+    server: LocalKube, client: Api
+) -> None:
     before = memory(server)
     for _ in range(10):
         with suppress(ConnectionError, ssl.SSLError):
@@ -163,16 +201,36 @@ def test_an_object_of_four_megabytes_is_refused_and_leaves_no_trace(server: Loca
 def test_a_patch_cannot_make_a_small_object_huge(server: LocalKube, client: Api) -> None:
     before = memory(server)
     client.post(HOME, configmap("grow", key="x" * 1000)).ok(201)
-    copies = [{"op": "copy", "from": "/data", "path": f"/metadata/annotations/a{n}"} for n in range(5)]
-    assert client.patch(f"{HOME}/grow", copies, "application/json-patch+json").status in (400, 413, 422)
-    doubling = [{"op": "copy", "from": "/data", "path": f"/data/{'n' * (n + 1)}"} for n in range(18)]
-    assert client.patch(f"{HOME}/grow", doubling, "application/json-patch+json").status in (400, 413, 422)
+    copies = [
+        {"op": "copy", "from": "/data", "path": f"/metadata/annotations/a{n}"} for n in range(5)
+    ]
+    assert client.patch(f"{HOME}/grow", copies, "application/json-patch+json").status in (
+        400,
+        413,
+        422,
+    )
+    doubling = [
+        {"op": "copy", "from": "/data", "path": f"/data/{'n' * (n + 1)}"} for n in range(18)
+    ]
+    assert client.patch(f"{HOME}/grow", doubling, "application/json-patch+json").status in (
+        400,
+        413,
+        422,
+    )
     assert client.get(f"{HOME}/grow").ok()["data"] == {"key": "x" * 1000}
     assert memory(server) - before < 64 * MIB
     client.delete(f"{HOME}/grow").ok()
 
 
-@pytest.mark.parametrize("sent", [b"\x00" * 4096, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01\xff\xff" + b"a" * 4096, b""])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x00" * 4096,
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"\x16\x03\x01\xff\xff" + b"a" * 4096,
+        b"",
+    ],
+)
 def test_what_is_not_tls_is_dropped(server: LocalKube, sent: bytes) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as plain:
         with suppress(ConnectionError):
@@ -212,14 +270,18 @@ def test_slow_clients_keep_nobody_waiting(server: LocalKube, client: Api) -> Non
             connection.sendall(b"GET /readyz HTTP/1.1\r\nHost: a\r\nX-Slow: ")
         for _ in range(50):
             connection = open_connections.enter_context(raw(server))
-            connection.sendall(b"POST /api/v1/namespaces HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n{")
+            connection.sendall(
+                b"POST /api/v1/namespaces HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n{"
+            )
         assert client.get(HOME).status == 200
 
 
 def test_a_flood_of_connections_is_survived(server: LocalKube) -> None:
     before = memory(server)
     command = [sys.executable, "-c", FLOOD, str(server.port), "1000"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as flood:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as flood:
         assert flood.stdin is not None
         assert flood.stdout is not None
         assert int(flood.stdout.readline()) > 100
@@ -235,7 +297,9 @@ def test_a_server_out_of_descriptors_recovers(tmp_path: Path) -> None:
     with LocalKube(tmp_path / "data") as small:
         resource.prlimit(small.pid, resource.RLIMIT_NOFILE, (96, 96))
         command = [sys.executable, "-c", FLOOD, str(small.port), "300"]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as flood:
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as flood:
             assert flood.stdin is not None
             assert flood.stdout is not None
             flood.stdout.readline()
@@ -249,7 +313,9 @@ def test_a_server_out_of_descriptors_recovers(tmp_path: Path) -> None:
 
 def test_a_watch_that_nobody_reads_is_given_up(server: LocalKube, client: Api) -> None:
     client.post(HOME, configmap("busy")).ok(201)
-    with client.watch(HOME, resourceVersion=client.get(HOME).ok()["metadata"]["resourceVersion"]) as watch:
+    with client.watch(
+        HOME, resourceVersion=client.get(HOME).ok()["metadata"]["resourceVersion"]
+    ) as watch:
         before = memory(server)
         for number in range(400):
             client.patch(f"{HOME}/busy", {"data": {"key": f"{number:06}" * 20_000}}).ok()

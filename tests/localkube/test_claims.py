@@ -1,4 +1,6 @@
-"""Claims for storage: bound to a directory at once, kept while they are used, and gone with what they held when they are deleted."""
+"""Claims for storage: bound to a directory at once, kept while they are used, and gone with what
+they held when they are deleted.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -30,14 +32,24 @@ def claim(name: str = "data", **spec: object) -> Object:
 
 def user(name: str = "p") -> Object:
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
-    return {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "x"}], "volumes": volumes}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "c", "image": "x"}], "volumes": volumes},
+    }
 
 
 def test_a_claim_is_bound_at_once(stage: Stage) -> None:
     made = stage.create(PERSISTENTVOLUMECLAIMS, claim())
     found = stage.get(PERSISTENTVOLUMECLAIMS, "data")
-    assert found["status"] == {"phase": "Bound", "accessModes": ["ReadWriteMany"], "capacity": {"storage": "1Gi"}}
-    assert (found["spec"]["storageClassName"], found["spec"]["volumeName"]) == ("local", f"pvc-{made['metadata']['uid']}")
+    assert found["status"] == {
+        "phase": "Bound",
+        "accessModes": ["ReadWriteMany"],
+        "capacity": {"storage": "1Gi"},
+    }
+    assert (found["spec"]["storageClassName"], found["spec"]["volumeName"]) == (
+        "local",
+        f"pvc-{made['metadata']['uid']}",
+    )
     assert stage.reasons("PersistentVolumeClaim") == ["ProvisioningSucceeded"]
 
 
@@ -49,8 +61,12 @@ def test_a_claim_is_bound_at_once(stage: Stage) -> None:
         ("other", "ProvisioningFailed", "localkube has no provisioner 'example.com/disks'"),
     ],
 )
-def test_a_claim_that_no_class_can_meet_waits_and_says_why(stage: Stage, wanted: str, reason: str, text: str) -> None:
-    stage.create(STORAGECLASSES, {"metadata": {"name": "other"}, "provisioner": "example.com/disks"})
+def test_a_claim_that_no_class_can_meet_waits_and_says_why(
+    stage: Stage, wanted: str, reason: str, text: str
+) -> None:
+    stage.create(
+        STORAGECLASSES, {"metadata": {"name": "other"}, "provisioner": "example.com/disks"}
+    )
     stage.create(PERSISTENTVOLUMECLAIMS, claim(storageClassName=wanted))
     assert stage.get(PERSISTENTVOLUMECLAIMS, "data")["status"] == {"phase": "Pending"}
     ((_, told, message),) = stage.events("PersistentVolumeClaim")
@@ -60,13 +76,19 @@ def test_a_claim_that_no_class_can_meet_waits_and_says_why(stage: Stage, wanted:
 
 def test_a_class_that_comes_later_meets_the_claims_that_wait_for_it(stage: Stage) -> None:
     stage.create(PERSISTENTVOLUMECLAIMS, claim(storageClassName="fast"))
-    stage.create(STORAGECLASSES, {"metadata": {"name": "fast"}, "provisioner": local_class()["provisioner"]})
+    stage.create(
+        STORAGECLASSES, {"metadata": {"name": "fast"}, "provisioner": local_class()["provisioner"]}
+    )
     assert stage.get(PERSISTENTVOLUMECLAIMS, "data")["status"]["phase"] == "Bound"
 
 
 def test_a_larger_request_enlarges_the_claim(stage: Stage) -> None:
     stage.create(PERSISTENTVOLUMECLAIMS, claim())
-    stage.modify(PERSISTENTVOLUMECLAIMS, "data", lambda it: it["spec"]["resources"]["requests"].update(storage="2Gi"))
+    stage.modify(
+        PERSISTENTVOLUMECLAIMS,
+        "data",
+        lambda it: it["spec"]["resources"]["requests"].update(storage="2Gi"),
+    )
     assert stage.get(PERSISTENTVOLUMECLAIMS, "data")["status"]["capacity"] == {"storage": "2Gi"}
 
 
@@ -90,7 +112,10 @@ def test_a_claim_that_makes_no_sense_is_refused(stage: Stage, spec: Object, text
 
 @pytest.mark.parametrize(
     ("change", "text"),
-    [({"accessModes": ["ReadWriteOnce"]}, "spec is immutable"), ({"resources": {"requests": {"storage": "1Mi"}}}, "less than previous")],
+    [
+        ({"accessModes": ["ReadWriteOnce"]}, "spec is immutable"),
+        ({"resources": {"requests": {"storage": "1Mi"}}}, "less than previous"),
+    ],
 )
 def test_a_claim_does_not_change_nor_shrink(stage: Stage, change: Object, text: str) -> None:
     stage.create(PERSISTENTVOLUMECLAIMS, claim())
@@ -112,15 +137,32 @@ def test_a_claim_that_is_deleted_stays_until_its_last_pod_has_ended(stage: Stage
 def test_what_one_pod_writes_the_next_reads_until_the_claim_is_deleted(tmp_path: Path) -> None:
     def uses(script: str, name: str) -> Object:
         mounted = shell(script, volumeMounts=[{"name": "v", "mountPath": "/data"}])
-        return pod(mounted, name=name, volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+        return pod(
+            mounted,
+            name=name,
+            volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
+        )
 
     async def scenario() -> None:
         async with machine(tmp_path / "m") as kubelet:
             made = kubelet.objects.create(PERSISTENTVOLUMECLAIMS, kubelets.TEAM, claim())
-            bound = {"phase": "Bound", "accessModes": ["ReadWriteMany"], "capacity": {"storage": "1Gi"}}
+            bound = {
+                "phase": "Bound",
+                "accessModes": ["ReadWriteMany"],
+                "capacity": {"storage": "1Gi"},
+            }
             name, place = "data", tmp_path / "m" / "claims" / made["metadata"]["uid"]
-            kubelet.objects.modify(PERSISTENTVOLUMECLAIMS, kubelets.TEAM, name, lambda it: it.update(status=bound), subresource="status")
-            for script, pod_name in (("echo kept > /data/file", "writer"), ("cat /data/file", "reader")):
+            kubelet.objects.modify(
+                PERSISTENTVOLUMECLAIMS,
+                kubelets.TEAM,
+                name,
+                lambda it: it.update(status=bound),
+                subresource="status",
+            )
+            for script, pod_name in (
+                ("echo kept > /data/file", "writer"),
+                ("cat /data/file", "reader"),
+            ):
                 kubelet.submit(uses(script, pod_name))
                 assert (await kubelet.finished(pod_name))["phase"] == "Succeeded"
             assert await kubelet.log("reader") == "kept\n"

@@ -6,7 +6,18 @@ from typing import Any
 import pytest
 
 from localkube import clock
-from localkube.resources import CRDS, EVENTS, EVENTS_V1, JOBS, NODES, PODGROUPS, PODS, PYTORCHJOBS, QUEUES, SERVICES
+from localkube.resources import (
+    CRDS,
+    EVENTS,
+    EVENTS_V1,
+    JOBS,
+    NODES,
+    PODGROUPS,
+    PODS,
+    PYTORCHJOBS,
+    QUEUES,
+    SERVICES,
+)
 from localkube.resources.cells import human
 from localkube.resources.resource import Resource
 from tests.localkube.recorded import exchange
@@ -27,7 +38,12 @@ def ago(**span: float) -> str:
     return clock.stamp(NOW - timedelta(**span))
 
 
-def pod(*statuses: dict[str, Any], inits: tuple[dict[str, Any], ...] = (), deleted: bool = False, **status: Any) -> dict[str, Any]:
+def pod(
+    *statuses: dict[str, Any],
+    inits: tuple[dict[str, Any], ...] = (),
+    deleted: bool = False,
+    **status: Any,
+) -> dict[str, Any]:
     """A pod whose containers have these states."""
     metadata: dict[str, Any] = {"name": "p", "creationTimestamp": ago(minutes=5)}
     if deleted:
@@ -36,12 +52,20 @@ def pod(*statuses: dict[str, Any], inits: tuple[dict[str, Any], ...] = (), delet
         "metadata": metadata,
         "spec": {
             "containers": [{"name": f"c{i}"} for i in range(len(statuses) or 1)],
-            "initContainers": [{"name": f"i{i}"} | init.pop("spec", {}) for i, init in enumerate(inits)],
+            "initContainers": [
+                {"name": f"i{i}"} | init.pop("spec", {}) for i, init in enumerate(inits)
+            ],
         },
         "status": {
             "phase": "Running",
-            "containerStatuses": [{"name": f"c{i}", "restartCount": 0, "ready": False} | one for i, one in enumerate(statuses)],
-            "initContainerStatuses": [{"name": f"i{i}", "restartCount": 0, "ready": False} | one for i, one in enumerate(inits)],
+            "containerStatuses": [
+                {"name": f"c{i}", "restartCount": 0, "ready": False} | one
+                for i, one in enumerate(statuses)
+            ],
+            "initContainerStatuses": [
+                {"name": f"i{i}", "restartCount": 0, "ready": False} | one
+                for i, one in enumerate(inits)
+            ],
         }
         | status,
     }
@@ -65,7 +89,11 @@ def state(**parts: Any) -> dict[str, Any]:
         (pod(UP, DONE), "1/2", "NotReady"),
         (pod(UP, DONE, conditions=[{"type": "Ready", "status": "True"}]), "1/2", "Running"),
         (pod(DONE, phase="Succeeded"), "0/1", "Completed"),
-        (pod(state(waiting={"reason": "ContainerCreating"}), phase="Pending"), "0/1", "ContainerCreating"),
+        (
+            pod(state(waiting={"reason": "ContainerCreating"}), phase="Pending"),
+            "0/1",
+            "ContainerCreating",
+        ),
         (pod(state(waiting={"reason": "ImagePullBackOff"})), "0/1", "ImagePullBackOff"),
         (pod(state(terminated={"exitCode": 1, "reason": "Error"}), phase="Failed"), "0/1", "Error"),
         (pod(state(terminated={"exitCode": 3})), "0/1", "ExitCode:3"),
@@ -76,18 +104,35 @@ def state(**parts: Any) -> dict[str, Any]:
         (pod(UP, reason="NodeLost", deleted=True), "1/1", "Unknown"),
         (pod(WAITS, inits=(state(running={}), WAITS), phase="Pending"), "0/1", "Init:0/2"),
         (pod(WAITS, inits=(dict(DONE), state(running={})), phase="Pending"), "0/1", "Init:1/2"),
-        (pod(WAITS, inits=(state(waiting={"reason": "CrashLoopBackOff"}),)), "0/1", "Init:CrashLoopBackOff"),
+        (
+            pod(WAITS, inits=(state(waiting={"reason": "CrashLoopBackOff"}),)),
+            "0/1",
+            "Init:CrashLoopBackOff",
+        ),
         (pod(WAITS, inits=(state(terminated={"exitCode": 2}),)), "0/1", "Init:ExitCode:2"),
-        (pod(WAITS, inits=(state(terminated={"exitCode": 1, "reason": "Error"}),)), "0/1", "Init:Error"),
-        (pod(UP, inits=({"spec": {"restartPolicy": "Always"}, "started": True, **UP},)), "2/2", "Running"),
+        (
+            pod(WAITS, inits=(state(terminated={"exitCode": 1, "reason": "Error"}),)),
+            "0/1",
+            "Init:Error",
+        ),
+        (
+            pod(UP, inits=({"spec": {"restartPolicy": "Always"}, "started": True, **UP},)),
+            "2/2",
+            "Running",
+        ),
     ],
-)  # fmt: skip
-def test_the_status_of_a_pod_is_what_kubectl_says(obj: dict[str, Any], ready: str, word: str) -> None:
+)
+def test_the_status_of_a_pod_is_what_kubectl_says(
+    obj: dict[str, Any], ready: str, word: str
+) -> None:
     assert (cells(PODS, obj)["Ready"], cells(PODS, obj)["Status"]) == (ready, word)
 
 
 def test_restarts_say_when_the_last_one_was() -> None:
-    again = UP | {"restartCount": 2, "lastState": {"terminated": {"exitCode": 1, "finishedAt": ago(seconds=5)}}}
+    again = UP | {
+        "restartCount": 2,
+        "lastState": {"terminated": {"exitCode": 1, "finishedAt": ago(seconds=5)}},
+    }
     assert cells(PODS, pod(again))["Restarts"] == "2 (5s ago)"
     assert cells(PODS, pod(UP | {"restartCount": 1}))["Restarts"] == "1"
 
@@ -104,11 +149,14 @@ def test_the_recorded_tables_have_these_columns_and_cells() -> None:
 @pytest.mark.parametrize(
     ("name", "word"),
     [
-        ("failed-oomkilled", "OOMKilled"), ("running-crashloopbackoff", "CrashLoopBackOff"),
+        ("failed-oomkilled", "OOMKilled"),
+        ("running-crashloopbackoff", "CrashLoopBackOff"),
         ("pending-scheduling-gated", "SchedulingGated"),
-        ("pending-imagepullbackoff", "ImagePullBackOff"), ("succeeded", "Completed"), ("terminating-node-lost", "Terminating"),
+        ("pending-imagepullbackoff", "ImagePullBackOff"),
+        ("succeeded", "Completed"),
+        ("terminating-node-lost", "Terminating"),
     ],
-)  # fmt: skip
+)
 def test_recorded_pods_show_their_state(name: str, word: str) -> None:
     assert cells(PODS, exchange(f"pod/{name}")[1])["Status"] == word
 
@@ -123,8 +171,18 @@ def test_a_training_job_shows_its_last_condition() -> None:
 
 
 def test_a_queue_shows_what_its_definition_says() -> None:
-    queue = {"metadata": {"name": "q"}, "spec": {"priority": 100, "parentQueue": "root"}, "status": {"childQueues": ["a", "b"]}}
-    assert cells(QUEUES, queue) == {"Name": "q", "Priority": "100", "Parent": "root", "Children": '["a","b"]', "DisplayName": None}
+    queue = {
+        "metadata": {"name": "q"},
+        "spec": {"priority": 100, "parentQueue": "root"},
+        "status": {"childQueues": ["a", "b"]},
+    }
+    assert cells(QUEUES, queue) == {
+        "Name": "q",
+        "Priority": "100",
+        "Parent": "root",
+        "Children": '["a","b"]',
+        "DisplayName": None,
+    }
     assert [column.name for column in PODGROUPS.columns] == ["Name", "Age"]
 
 
@@ -133,7 +191,11 @@ def test_a_node_shows_its_state_roles_and_addresses() -> None:
     node["spec"]["unschedulable"] = True
     node["metadata"]["labels"]["node-role.kubernetes.io/worker"] = ""
     shown = cells(NODES, node)
-    assert (shown["Status"], shown["Roles"], shown["Internal-IP"]) == ("Ready,SchedulingDisabled", "worker", "127.0.0.1")
+    assert (shown["Status"], shown["Roles"], shown["Internal-IP"]) == (
+        "Ready,SchedulingDisabled",
+        "worker",
+        "127.0.0.1",
+    )
     assert (shown["External-IP"], shown["Version"]) == ("<none>", "v1.34.0")
     assert cells(NODES, exchange("node/node-not-ready")[1])["Status"] == "NotReady"
 
@@ -151,17 +213,32 @@ def test_both_shapes_of_an_event_show_the_same() -> None:
 
 
 def test_a_job_shows_how_far_it_is() -> None:
-    spec = {"completions": 3, "template": {"spec": {"containers": [{"name": "a", "image": "x"}]}}, "selector": {"matchLabels": {"k": "v"}}}
-    job = {"metadata": {"name": "j"}, "spec": spec, "status": {"succeeded": 1, "startTime": ago(seconds=90)}}
+    spec = {
+        "completions": 3,
+        "template": {"spec": {"containers": [{"name": "a", "image": "x"}]}},
+        "selector": {"matchLabels": {"k": "v"}},
+    }
+    job = {
+        "metadata": {"name": "j"},
+        "spec": spec,
+        "status": {"succeeded": 1, "startTime": ago(seconds=90)},
+    }
     shown = cells(JOBS, job)
     assert (shown["Status"], shown["Completions"], shown["Duration"]) == ("Running", "1/3", "90s")
     assert (shown["Containers"], shown["Images"], shown["Selector"]) == ("a", "x", "k=v")
-    job["status"]["conditions"] = [{"type": "SuccessCriteriaMet", "status": "True"}, {"type": "Complete", "status": "True"}]
+    job["status"]["conditions"] = [
+        {"type": "SuccessCriteriaMet", "status": "True"},
+        {"type": "Complete", "status": "True"},
+    ]
     assert cells(JOBS, job)["Status"] == "Complete"
 
 
 def test_a_service_shows_its_ports() -> None:
-    spec = {"type": "ClusterIP", "clusterIP": "None", "ports": [{"port": 80, "protocol": "TCP"}, {"port": 81, "nodePort": 30081}]}
+    spec = {
+        "type": "ClusterIP",
+        "clusterIP": "None",
+        "ports": [{"port": 80, "protocol": "TCP"}, {"port": 81, "nodePort": 30081}],
+    }
     shown = cells(SERVICES, {"metadata": {"name": "s"}, "spec": spec})
     assert (shown["Cluster-IP"], shown["External-IP"], shown["Port(s)"], shown["Selector"]) == (
         "None",
@@ -172,18 +249,34 @@ def test_a_service_shows_its_ports() -> None:
 
 
 def test_a_definition_shows_when_it_was_made() -> None:
-    assert cells(CRDS, {"metadata": {"name": "c", "creationTimestamp": "2026-11-21T01:00:00Z"}})["Created At"] == "2026-11-21T01:00:00Z"
+    assert (
+        cells(CRDS, {"metadata": {"name": "c", "creationTimestamp": "2026-11-21T01:00:00Z"}})[
+            "Created At"
+        ]
+        == "2026-11-21T01:00:00Z"
+    )
 
 
 @pytest.mark.parametrize(
     ("span", "text"),
     [
-        ({"seconds": -5}, "<invalid>"), ({"seconds": -1}, "0s"), ({"seconds": 119}, "119s"), ({"minutes": 2}, "2m"),
-        ({"minutes": 9, "seconds": 59}, "9m59s"), ({"minutes": 10, "seconds": 59}, "10m"), ({"minutes": 179}, "179m"),
-        ({"hours": 3}, "3h"), ({"hours": 7, "minutes": 59}, "7h59m"), ({"hours": 47}, "47h"), ({"days": 2}, "2d"),
-        ({"days": 7, "hours": 3}, "7d3h"), ({"days": 8, "hours": 3}, "8d"), ({"days": 729}, "729d"),
-        ({"days": 800}, "2y70d"), ({"days": 3000}, "8y"),
+        ({"seconds": -5}, "<invalid>"),
+        ({"seconds": -1}, "0s"),
+        ({"seconds": 119}, "119s"),
+        ({"minutes": 2}, "2m"),
+        ({"minutes": 9, "seconds": 59}, "9m59s"),
+        ({"minutes": 10, "seconds": 59}, "10m"),
+        ({"minutes": 179}, "179m"),
+        ({"hours": 3}, "3h"),
+        ({"hours": 7, "minutes": 59}, "7h59m"),
+        ({"hours": 47}, "47h"),
+        ({"days": 2}, "2d"),
+        ({"days": 7, "hours": 3}, "7d3h"),
+        ({"days": 8, "hours": 3}, "8d"),
+        ({"days": 729}, "729d"),
+        ({"days": 800}, "2y70d"),
+        ({"days": 3000}, "8y"),
     ],
-)  # fmt: skip
+)
 def test_durations_read_as_in_kubectl(span: dict[str, float], text: str) -> None:
     assert human(timedelta(**span)) == text

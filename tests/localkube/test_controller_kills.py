@@ -1,4 +1,6 @@
-"""The controllers' process is killed before any of their writes and starts again: the end is as if nothing had happened."""
+"""The controllers' process is killed before any of their writes and starts again: the end is as if
+nothing had happened.
+"""
 
 import re
 from collections.abc import Callable
@@ -17,7 +19,9 @@ TIMES = ("startTime", "completionTime", "lastReconcileTime")
 
 
 class Play:
-    """Plays a scenario; after `writes` writes of the controllers their process dies, once, and a new one takes over."""
+    """Plays a scenario; after `writes` writes of the controllers their process dies, once, and a
+    new one takes over.
+    """
 
     def __init__(self, stage: Stage, writes: int) -> None:
         self.stage = stage
@@ -57,23 +61,38 @@ class Play:
 
     def outcome(self) -> Object:
         """Everything but times, uids and random names."""
-        found: Object = {"pods": sorted((re.sub(r"-\w{5}$", "", name), phase) for name, phase in self.stage.phases().items())}
+        found: Object = {
+            "pods": sorted(
+                (re.sub(r"-\w{5}$", "", name), phase) for name, phase in self.stage.phases().items()
+            )
+        }
         found["services"] = self.stage.names(SERVICES)
         found["namespace"] = bool(self.stage.objects.find(NAMESPACES, "", SPACE))
         for resource in (JOBS, PYTORCHJOBS):
             for job in self.stage.objects.list(resource, SPACE):
-                status = {key: value for key, value in job.get("status", {}).items() if key not in (*TIMES, "conditions")}
+                status = {
+                    key: value
+                    for key, value in job.get("status", {}).items()
+                    if key not in (*TIMES, "conditions")
+                }
                 found[name_of(job)] = (conditions(job), status)
         return found
 
 
 def exit_code(code: int, container: str) -> Object:
-    return {"containerStatuses": [{"name": container, "restartCount": 0, "state": {"terminated": {"exitCode": code}}}]}
+    return {
+        "containerStatuses": [
+            {"name": container, "restartCount": 0, "state": {"terminated": {"exitCode": code}}}
+        ]
+    }
 
 
 def training(play: Play) -> None:
     policy = {"cleanPodPolicy": "Running", "backoffLimit": 2}
-    play.make(PYTORCHJOBS, pytorchjob("t", {"Master": replica(), "Worker": replica(2, "ExitCode")}, policy))
+    play.make(
+        PYTORCHJOBS,
+        pytorchjob("t", {"Master": replica(), "Worker": replica(2, "ExitCode")}, policy),
+    )
     for pod in ("t-master-0", "t-worker-0", "t-worker-1"):
         play.report(pod, "Running")
     play.report("t-worker-0", "Failed", **exit_code(137, "pytorch"))
@@ -85,7 +104,12 @@ def training(play: Play) -> None:
 
 
 def limit(play: Play) -> None:
-    play.make(PYTORCHJOBS, pytorchjob("t", {"Master": replica(), "Worker": replica(1, "ExitCode")}, {"backoffLimit": 2}))
+    play.make(
+        PYTORCHJOBS,
+        pytorchjob(
+            "t", {"Master": replica(), "Worker": replica(1, "ExitCode")}, {"backoffLimit": 2}
+        ),
+    )
     play.report("t-master-0", "Running")
     play.report("t-worker-0", "Failed", **exit_code(137, "pytorch"))
     play.report("t-worker-0", "Failed", **exit_code(137, "pytorch"))
@@ -96,7 +120,12 @@ def suspension(play: Play) -> None:
     play.make(PYTORCHJOBS, pytorchjob("t", {"Master": replica(), "Worker": replica()}))
     play.report("t-master-0", "Running")
     for value in (True, False):
-        play.stage.objects.modify(PYTORCHJOBS, SPACE, "t", lambda job, v=value: job["spec"].update(runPolicy={"suspend": v}))  # type: ignore[misc]
+        play.stage.objects.modify(
+            PYTORCHJOBS,
+            SPACE,
+            "t",
+            lambda job, v=value: job["spec"].update(runPolicy={"suspend": v}),
+        )  # type: ignore[misc]
         play.settle()
         play.kubelet()
     play.report("t-master-0", "Running")
@@ -104,13 +133,21 @@ def suspension(play: Play) -> None:
 
 def batch(play: Play) -> None:
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x"}]}}
-    spec = {"template": template, "completions": 3, "parallelism": 2, "completionMode": "Indexed", "backoffLimit": 3}
+    spec = {
+        "template": template,
+        "completions": 3,
+        "parallelism": 2,
+        "completionMode": "Indexed",
+        "backoffLimit": 3,
+    }
     play.make(JOBS, {"metadata": {"name": "b"}, "spec": spec})
     codes = iter([1, 0, 0, 137, 0])
     while waiting := [name for name, phase in play.stage.phases().items() if phase == "Pending"]:
         code = next(codes)
         shut = {"reason": "NodeShutdown"} if code == 137 else {}
-        play.report(waiting[0], "Succeeded" if code == 0 else "Failed", **exit_code(code, "main"), **shut)
+        play.report(
+            waiting[0], "Succeeded" if code == 0 else "Failed", **exit_code(code, "main"), **shut
+        )
         play.settle(10)
     play.kubelet()
 
@@ -133,8 +170,14 @@ def namespace(play: Play) -> None:
     play.kubelet()
 
 
-@pytest.mark.parametrize("scenario", [training, limit, suspension, batch, deletion, namespace], ids=lambda each: each.__name__)
-def test_a_kill_before_any_write_changes_nothing_in_the_end(scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "scenario",
+    [training, limit, suspension, batch, deletion, namespace],
+    ids=lambda each: each.__name__,
+)
+def test_a_kill_before_any_write_changes_nothing_in_the_end(
+    scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected, writes, done = None, -1, False
     while not done:
         stage = Stage(tmp_path / f"{writes}.db", monkeypatch, all_controllers)

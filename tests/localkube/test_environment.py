@@ -16,7 +16,12 @@ from localkube.metadata import Object
 from localkube.options import GPU_DEVICES
 
 SECRETS: Mapping[str, Object] = {
-    "login": {"data": {"token": base64.b64encode(b"s3cret").decode(), "raw": base64.b64encode(b"\xff").decode()}}
+    "login": {
+        "data": {
+            "token": base64.b64encode(b"s3cret").decode(),
+            "raw": base64.b64encode(b"\xff").decode(),
+        }
+    }
 }
 CONFIGS: Mapping[str, Object] = {"settings": {"data": {"LR": "0.1", "a=b": "no"}}}
 SOURCES = Sources(SECRETS.get, CONFIGS.get, {"cpu": "4", "memory": "8Gi"})
@@ -29,7 +34,9 @@ def pod(*containers: Object, **metadata: Any) -> Object:
     }
 
 
-def variables(env: list[Object], start: Mapping[str, str] | None = None, **container: Any) -> dict[str, str]:
+def variables(
+    env: list[Object], start: Mapping[str, str] | None = None, **container: Any
+) -> dict[str, str]:
     made = {"name": "c", "env": env} | container
     return environment.variables(pod(made, labels={"app": "x"}), made, SOURCES, start or {})
 
@@ -67,7 +74,13 @@ def test_nothing_of_this_processs_environment_is_passed_on(monkeypatch: pytest.M
 
 
 def test_values_refer_to_what_was_defined_before_them() -> None:
-    env = variables([{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)2$(C)"}, {"name": "C", "value": "3"}])
+    env = variables(
+        [
+            {"name": "A", "value": "1"},
+            {"name": "B", "value": "$(A)2$(C)"},
+            {"name": "C", "value": "3"},
+        ]
+    )
     assert (env["A"], env["B"]) == ("1", "12$(C)")
 
 
@@ -85,7 +98,10 @@ def test_secrets_and_config_maps_are_read_by_key_and_whole() -> None:
     [
         ({"secretKeyRef": {"name": "none", "key": "k"}}, 'secret "none" not found'),
         ({"configMapKeyRef": {"name": "none", "key": "k"}}, 'configmap "none" not found'),
-        ({"configMapKeyRef": {"name": "settings", "key": "k"}}, "couldn't find key k in ConfigMap team-a/settings"),
+        (
+            {"configMapKeyRef": {"name": "settings", "key": "k"}},
+            "couldn't find key k in ConfigMap team-a/settings",
+        ),
         ({"secretKeyRef": {"name": "login", "key": "raw"}}, "is not text"),
         ({"fieldRef": {"fieldPath": "status.nonsense"}}, "unsupported fieldPath: status.nonsense"),
     ],
@@ -97,7 +113,10 @@ def test_a_reference_that_leads_nowhere_says_where(source: Object, message: str)
 
 def test_an_optional_reference_that_leads_nowhere_is_left_out() -> None:
     missing = {"secretKeyRef": {"name": "none", "key": "k", "optional": True}}
-    assert "X" not in variables([{"name": "X", "valueFrom": missing}], envFrom=[{"secretRef": {"name": "none", "optional": True}}])
+    assert "X" not in variables(
+        [{"name": "X", "valueFrom": missing}],
+        envFrom=[{"secretRef": {"name": "none", "optional": True}}],
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +133,9 @@ def test_an_optional_reference_that_leads_nowhere_is_left_out() -> None:
     ],
 )
 def test_fields_of_the_pod_are_offered(path: str, expected: str) -> None:
-    assert variables([{"name": "X", "valueFrom": {"fieldRef": {"fieldPath": path}}}])["X"] == expected
+    assert (
+        variables([{"name": "X", "valueFrom": {"fieldRef": {"fieldPath": path}}}])["X"] == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,7 +149,10 @@ def test_fields_of_the_pod_are_offered(path: str, expected: str) -> None:
 )
 def test_resources_are_rounded_up_in_units_of_the_divisor(ref: Object, expected: str) -> None:
     resources = {"limits": {"memory": "1Gi"}, "requests": {"cpu": "500m"}}
-    assert variables([{"name": "X", "valueFrom": {"resourceFieldRef": ref}}], resources=resources)["X"] == expected
+    assert (
+        variables([{"name": "X", "valueFrom": {"resourceFieldRef": ref}}], resources=resources)["X"]
+        == expected
+    )
 
 
 def gpu_container(name: str, count: int) -> Object:
@@ -138,19 +162,28 @@ def gpu_container(name: str, count: int) -> Object:
 def test_whole_devices_are_dealt_out_to_the_containers_that_ask() -> None:
     one, two, none = gpu_container("one", 1), gpu_container("two", 2), {"name": "none"}
     made = pod(one, two, none, annotations={GPU_DEVICES: "2,5,6"})
-    seen = [environment.devices(made, container, virtual=False)["CUDA_VISIBLE_DEVICES"] for container in (one, two, none)]
+    seen = [
+        environment.devices(made, container, virtual=False)["CUDA_VISIBLE_DEVICES"]
+        for container in (one, two, none)
+    ]
     assert seen == ["2", "5,6", ""]
 
 
 def test_a_fraction_of_a_device_shows_that_device() -> None:
     made = pod({"name": "c"}, annotations={GPU_DEVICES: "3"})
-    assert environment.devices(made, {"name": "c"}, virtual=False) == {"CUDA_VISIBLE_DEVICES": "3", "NVIDIA_VISIBLE_DEVICES": "3"}
+    assert environment.devices(made, {"name": "c"}, virtual=False) == {
+        "CUDA_VISIBLE_DEVICES": "3",
+        "NVIDIA_VISIBLE_DEVICES": "3",
+    }
 
 
 @pytest.mark.parametrize(("annotations", "virtual"), [({}, False), ({GPU_DEVICES: "0"}, True)])
 def test_a_pod_without_real_devices_sees_none(annotations: Object, virtual: bool) -> None:
     made = pod({"name": "c"}, annotations=annotations)
-    assert environment.devices(made, {"name": "c"}, virtual=virtual) == {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
+    assert environment.devices(made, {"name": "c"}, virtual=virtual) == {
+        "CUDA_VISIBLE_DEVICES": "",
+        "NVIDIA_VISIBLE_DEVICES": "void",
+    }
 
 
 def test_a_pod_cannot_give_itself_another_ones_device() -> None:

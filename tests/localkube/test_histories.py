@@ -1,4 +1,6 @@
-"""Random histories of writes: whoever lists and then watches from the list's version ends with exactly the list's state."""
+"""Random histories of writes: whoever lists and then watches from the list's version ends with
+exactly the list's state.
+"""
 
 import itertools
 from collections.abc import Iterator
@@ -19,7 +21,11 @@ Step = tuple[str, str, str]
 """What is done, to which name, with which label value."""
 
 steps = st.lists(
-    st.tuples(st.sampled_from(["create", "patch", "spec", "hold", "release", "delete"]), st.sampled_from(NAMES), st.sampled_from("xyz")),
+    st.tuples(
+        st.sampled_from(["create", "patch", "spec", "hold", "release", "delete"]),
+        st.sampled_from(NAMES),
+        st.sampled_from("xyz"),
+    ),
     max_size=25,
 )
 numbers = itertools.count()
@@ -53,11 +59,16 @@ def perform(client: Api, path: str, step: Step) -> None:
 
 
 def state(listing: Object) -> dict[str, Object]:
-    return {item["metadata"]["name"]: item | {"apiVersion": LEASES.api_version, "kind": "Lease"} for item in listing["items"]}
+    return {
+        item["metadata"]["name"]: item | {"apiVersion": LEASES.api_version, "kind": "Lease"}
+        for item in listing["items"]
+    }
 
 
 def follow(watch: Stream, known: dict[str, Object], last: str) -> dict[str, Object]:
-    """Apply the frames up to the object named `last`, and check that each fits what was known before it."""
+    """Apply the frames up to the object named `last`, and check that each fits what was known
+    before it.
+    """
     for frame in watch:
         name = frame["object"]["metadata"]["name"]
         if name == last:
@@ -79,14 +90,18 @@ def follow(watch: Stream, known: dict[str, Object], last: str) -> dict[str, Obje
     database=None,
 )
 @given(before=steps, after=steps)
-def test_a_list_and_its_watch_end_with_the_state(client: Api, selector: str | None, before: list[Step], after: list[Step]) -> None:
+def test_a_list_and_its_watch_end_with_the_state(
+    client: Api, selector: str | None, before: list[Step], after: list[Step]
+) -> None:
     namespace = f"history-{next(numbers)}"
     client.post(NAMESPACES.path(), {"metadata": {"name": namespace}}).ok(201)
     path = LEASES.path(namespace)
     for step in before:
         perform(client, path, step)
     listing = client.get(path, labelSelector=selector).ok()
-    with client.watch(path, resourceVersion=listing["metadata"]["resourceVersion"], labelSelector=selector) as watch:
+    with client.watch(
+        path, resourceVersion=listing["metadata"]["resourceVersion"], labelSelector=selector
+    ) as watch:
         for step in after:
             perform(client, path, step)
         final = client.get(path, labelSelector=selector).ok()

@@ -37,13 +37,18 @@ def test_a_containers_own_command_wins_over_the_bundled_one() -> None:
     assert images.resolve("muster/allreduce", ["echo"], ["hi"]).command == ["echo"]
 
 
-@pytest.mark.parametrize("image", ["busybox", "python:3.12-slim", "localhost:5000/team/train@sha256:" + "a" * 64])
+@pytest.mark.parametrize(
+    "image", ["busybox", "python:3.12-slim", "localhost:5000/team/train@sha256:" + "a" * 64]
+)
 def test_any_image_is_accepted_with_a_command(image: str) -> None:
     assert images.resolve(image, ["sh", "-c", "true"], []).image_id == "localkube://host"
 
 
 def test_an_unknown_image_without_a_command_says_what_to_do() -> None:
-    advice = r"runs commands of this machine, not images: give the container a command or use one of: .*muster/allreduce"
+    advice = (
+        r"runs commands of this machine, not images: "
+        r"give the container a command or use one of: .*muster/allreduce"
+    )
     with pytest.raises(ImageError, match=advice) as caught:
         images.resolve("team/secret-sauce:7", [], ["--fast"])
     assert caught.value.reason == "ErrImagePull"
@@ -63,5 +68,9 @@ def test_any_text_is_a_program_or_a_refusal(text: str) -> None:
 
 
 def test_a_path_inside_a_tutorials_image_leads_to_the_example() -> None:
-    program = images.resolve("docker.io/kubeflowkatib/pytorch-mnist:v1beta1-45c5727", ["python3", "/opt/pytorch-mnist/mnist.py"], [])
+    program = images.resolve(
+        "docker.io/kubeflowkatib/pytorch-mnist:v1beta1-45c5727",
+        ["python3", "/opt/pytorch-mnist/mnist.py"],
+        [],
+    )
     assert program.files["/opt/pytorch-mnist/mnist.py"] == images.ROOT / "examples/mnist.py"

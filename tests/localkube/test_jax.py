@@ -15,14 +15,20 @@ from tests.localkube.stage import Stage, address, conditions, replica, variables
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    made = Stage(tmp_path / "state.db", monkeypatch, lambda objects: [Training(objects, Jax(), Ports(objects))])
+    made = Stage(
+        tmp_path / "state.db",
+        monkeypatch,
+        lambda objects: [Training(objects, Jax(), Ports(objects))],
+    )
     yield made
     made.close()
 
 
 def submit(stage: Stage, count: int = 2, restart: str | None = None) -> Object:
     worker = replica(count, restart, container="jax")
-    return stage.create(JAXJOBS, {"metadata": {"name": "j"}, "spec": {"jaxReplicaSpecs": {"Worker": worker}}})
+    return stage.create(
+        JAXJOBS, {"metadata": {"name": "j"}, "spec": {"jaxReplicaSpecs": {"Worker": worker}}}
+    )
 
 
 def last(stage: Stage) -> tuple[str, str, str]:
@@ -38,7 +44,10 @@ def test_every_process_knows_the_coordinator_and_its_number(stage: Stage) -> Non
         "NUM_PROCESSES": "2",
         "PROCESS_ID": "1",
     }
-    roles = [labels_of(stage.get(PODS, pod)).get("training.kubeflow.org/job-role") for pod in stage.names(PODS)]
+    roles = [
+        labels_of(stage.get(PODS, pod)).get("training.kubeflow.org/job-role")
+        for pod in stage.names(PODS)
+    ]
     assert roles == ["master", None]
 
 
@@ -66,10 +75,18 @@ def test_with_on_failure_a_failed_pod_is_made_anew(stage: Stage) -> None:
 
 def test_scaling_changes_the_number_of_workers(stage: Stage) -> None:
     submit(stage)
-    stage.modify(JAXJOBS, "j", lambda job: job["spec"]["jaxReplicaSpecs"]["Worker"].update(replicas=3))
+    stage.modify(
+        JAXJOBS, "j", lambda job: job["spec"]["jaxReplicaSpecs"]["Worker"].update(replicas=3)
+    )
     assert stage.names(PODS) == ["j-worker-0", "j-worker-1", "j-worker-2"]
 
 
 def test_there_are_workers_only(stage: Stage) -> None:
-    stage.create(JAXJOBS, {"metadata": {"name": "j"}, "spec": {"jaxReplicaSpecs": {"Master": replica(container="jax")}}})
+    stage.create(
+        JAXJOBS,
+        {
+            "metadata": {"name": "j"},
+            "spec": {"jaxReplicaSpecs": {"Master": replica(container="jax")}},
+        },
+    )
     assert last(stage) == ("Failed", "True", "JAXJobFailedValidation")

@@ -1,4 +1,6 @@
-"""batch/v1 Jobs: parallelism and completions, indexes, failures and their delays, suspension, deadlines, what is counted."""
+"""batch/v1 Jobs: parallelism and completions, indexes, failures and their delays, suspension,
+deadlines, what is counted.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,12 +17,19 @@ from localkube.metadata import Object, name_of
 from localkube.resources import JOBS, PODS
 from tests.localkube.stage import SPACE, Stage, conditions
 
-REACHED = [("SuccessCriteriaMet", "True", "CompletionsReached"), ("Complete", "True", "CompletionsReached")]
+REACHED = [
+    ("SuccessCriteriaMet", "True", "CompletionsReached"),
+    ("Complete", "True", "CompletionsReached"),
+]
 
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    made = Stage(tmp_path / "state.db", monkeypatch, lambda objects: [Jobs(objects), JobExpiry(objects), Garbage(objects)])
+    made = Stage(
+        tmp_path / "state.db",
+        monkeypatch,
+        lambda objects: [Jobs(objects), JobExpiry(objects), Garbage(objects)],
+    )
     yield made
     made.close()
 
@@ -55,11 +64,20 @@ def test_a_job_runs_one_pod_and_is_complete(stage: Stage) -> None:
     assert pod["metadata"]["finalizers"] == ["batch.kubernetes.io/job-tracking"]
     assert pod["metadata"]["name"].startswith("j-")
     stage.report(name_of(pod), "Running", conditions=[{"type": "Ready", "status": "True"}])
-    assert status(stage) | {"active": 1, "ready": 1, "terminating": 0, "uncountedTerminatedPods": {}} == status(stage)
+    assert status(stage) | {
+        "active": 1,
+        "ready": 1,
+        "terminating": 0,
+        "uncountedTerminatedPods": {},
+    } == status(stage)
     end(stage, 0)
     assert of(stage) == REACHED
     done = status(stage)
-    assert (done["succeeded"], done["ready"], done["completionTime"]) == (1, 0, "2026-11-21T03:00:00Z")
+    assert (done["succeeded"], done["ready"], done["completionTime"]) == (
+        1,
+        0,
+        "2026-11-21T03:00:00Z",
+    )
     assert "active" not in done
     assert "finalizers" not in stage.objects.list(PODS, SPACE)[0]["metadata"]
     assert stage.reasons("Job") == ["SuccessfulCreate", "Completed"]
@@ -141,7 +159,11 @@ def test_beyond_the_limit_the_job_fails_once_its_last_pod_has_ended(stage: Stage
     assert of(stage) == [("FailureTarget", "True", why)]
     stage.confirm_deletions()
     assert of(stage) == [("FailureTarget", "True", why), ("Failed", "True", why)]
-    assert stage.events("Job")[-1] == ("Warning", why, "Job has reached the specified backoff limit")
+    assert stage.events("Job")[-1] == (
+        "Warning",
+        why,
+        "Job has reached the specified backoff limit",
+    )
     assert status(stage)["failed"] == 3
 
 
@@ -163,10 +185,16 @@ def test_the_deadline_fails_the_job(stage: Stage) -> None:
     assert of(stage) == [("FailureTarget", "True", "DeadlineExceeded")]
     stage.confirm_deletions()
     assert of(stage)[-1] == ("Failed", "True", "DeadlineExceeded")
-    assert stage.events("Job")[-1] == ("Warning", "DeadlineExceeded", "Job was active longer than specified deadline")
+    assert stage.events("Job")[-1] == (
+        "Warning",
+        "DeadlineExceeded",
+        "Job was active longer than specified deadline",
+    )
 
 
-def test_suspension_takes_the_pods_without_counting_them_and_resumes_with_a_new_start(stage: Stage) -> None:
+def test_suspension_takes_the_pods_without_counting_them_and_resumes_with_a_new_start(
+    stage: Stage,
+) -> None:
     submit(stage, parallelism=2, completions=2)
     for pod in unfinished(stage):
         stage.report(pod, "Running")
@@ -180,7 +208,10 @@ def test_suspension_takes_the_pods_without_counting_them_and_resumes_with_a_new_
     stage.modify(JOBS, "j", lambda job: job["spec"].update(suspend=False))
     assert of(stage) == [("Suspended", "False", "JobResumed")]
     assert (len(unfinished(stage)), status(stage)["startTime"] > first) == (2, True)
-    assert [reason for reason in stage.reasons("Job") if reason in ("Suspended", "Resumed")] == ["Suspended", "Resumed"]
+    assert [reason for reason in stage.reasons("Job") if reason in ("Suspended", "Resumed")] == [
+        "Suspended",
+        "Resumed",
+    ]
 
 
 def test_a_job_made_suspended_starts_nothing(stage: Stage) -> None:
@@ -202,7 +233,11 @@ def test_a_deleted_pod_is_counted_and_replaced_at_once(stage: Stage) -> None:
     (pod,) = unfinished(stage)
     stage.report(pod, "Running")
     stage.delete(PODS, pod)
-    assert (status(stage)["failed"], status(stage)["terminating"], len(unfinished(stage))) == (1, 1, 2)
+    assert (status(stage)["failed"], status(stage)["terminating"], len(unfinished(stage))) == (
+        1,
+        1,
+        2,
+    )
     stage.confirm_deletions()
     assert pod not in stage.names(PODS)
 
@@ -233,17 +268,27 @@ def failure_policy(action: str, **match: Any) -> Object:
 
 def test_an_ignored_disruption_does_not_count(stage: Stage) -> None:
     disrupted = {"type": "DisruptionTarget", "status": "True"}
-    submit(stage, backoffLimit=0, podFailurePolicy=failure_policy("Ignore", onPodConditions=[disrupted]))
+    submit(
+        stage,
+        backoffLimit=0,
+        podFailurePolicy=failure_policy("Ignore", onPodConditions=[disrupted]),
+    )
     end(stage, 137, conditions=[disrupted])
     assert (of(stage), len(unfinished(stage)), "failed" in status(stage)) == ([], 1, False)
 
 
 def test_an_exit_code_can_fail_the_whole_job(stage: Stage) -> None:
-    submit(stage, podFailurePolicy=failure_policy("FailJob", onExitCodes={"operator": "In", "values": [42]}))
+    submit(
+        stage,
+        podFailurePolicy=failure_policy("FailJob", onExitCodes={"operator": "In", "values": [42]}),
+    )
     (pod,) = unfinished(stage)
     end(stage, 42)
     assert of(stage)[-1] == ("Failed", "True", "PodFailurePolicy")
-    message = f"Container main for pod team/{pod} failed with exit code 42 matching FailJob rule at index 0"
+    message = (
+        f"Container main for pod team/{pod} failed with exit code 42 matching FailJob rule at "
+        "index 0"
+    )
     assert stage.events("Job")[-1] == ("Warning", "PodFailurePolicy", message)
 
 

@@ -17,7 +17,9 @@ from tests.conformance.api import Object, eventually
 from tests.conformance.samples import configmap, pod, pytorchjob, queue, shell_pod
 
 KUBECTL = shutil.which("kubectl")
-pytestmark = pytest.mark.skipif(KUBECTL is None and os.environ.get("CI") != "true", reason="kubectl is not installed")
+pytestmark = pytest.mark.skipif(
+    KUBECTL is None and os.environ.get("CI") != "true", reason="kubectl is not installed"
+)
 
 
 class Kubectl:
@@ -30,11 +32,24 @@ class Kubectl:
 
     def popen(self, *arguments: str) -> "subprocess.Popen[str]":
         assert KUBECTL, "CI needs kubectl: see .ci/run"
-        environment = {"HOME": str(self.home), "KUBECONFIG": str(self.kubeconfig), "PATH": os.environ["PATH"]}
+        environment = {
+            "HOME": str(self.home),
+            "KUBECONFIG": str(self.kubeconfig),
+            "PATH": os.environ["PATH"],
+        }
         command = [KUBECTL, "--namespace", self.namespace, *arguments]
-        return subprocess.Popen(command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return subprocess.Popen(
+            command,
+            env=environment,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
 
-    def run(self, *arguments: str, given: Object | None = None) -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, *arguments: str, given: Object | None = None
+    ) -> "subprocess.CompletedProcess[str]":
         """Run to the end; `given` is written to its standard input as YAML."""
         with self.popen(*arguments) as process:
             try:
@@ -71,7 +86,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKube]:
 def kubectl(server: LocalKube, tmp_path: Path) -> Iterator[Kubectl]:
     """kubectl in a namespace of the test's own."""
     outside = Kubectl(server.kubeconfig, tmp_path)
-    name = json.loads(outside("create", "-f", "-", "-o", "json", given=new_namespace()))["metadata"]["name"]
+    name = json.loads(outside("create", "-f", "-", "-o", "json", given=new_namespace()))[
+        "metadata"
+    ]["name"]
     yield Kubectl(server.kubeconfig, tmp_path, name)
     outside("delete", "namespace", name, "--wait=false")
 
@@ -84,11 +101,18 @@ def script(text: str, **spec: Any) -> Object:
     return shell_pod("busybox:1.36", text, **spec)
 
 
-def training(name: str = "job", text: str = "echo rank $RANK of $WORLD_SIZE", workers: int = 1) -> Object:
+def training(
+    name: str = "job", text: str = "echo rank $RANK of $WORLD_SIZE", workers: int = 1
+) -> Object:
     container = {"name": "pytorch", "image": "train:1", "command": ["/bin/sh", "-c", text]}
     replica = {"restartPolicy": "Never", "template": {"spec": {"containers": [container]}}}
     specs = {"Master": replica | {"replicas": 1}, "Worker": replica | {"replicas": workers}}
-    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": name}, "spec": {"pytorchReplicaSpecs": specs}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": name},
+        "spec": {"pytorchReplicaSpecs": specs},
+    }
 
 
 def test_the_versions_are_known(kubectl: Kubectl) -> None:
@@ -165,7 +189,9 @@ def test_apply_works_on_pods_too(kubectl: Kubectl) -> None:
 
 def test_apply_on_the_servers_side(kubectl: Kubectl) -> None:
     apply = ("apply", "--server-side", "-f", "-")
-    assert kubectl(*apply, given=configmap("cm", a="1", b="2")) == "configmap/cm serverside-applied\n"
+    assert (
+        kubectl(*apply, given=configmap("cm", a="1", b="2")) == "configmap/cm serverside-applied\n"
+    )
     kubectl(*apply, given=configmap("cm", a="1"))
     assert kubectl.json("get", "configmap", "cm")["data"] == {"a": "1"}
     refusal = kubectl.refused(*apply, "--field-manager=other", given=configmap("cm", a="2"))
@@ -210,13 +236,21 @@ def test_changes_are_watched(kubectl: Kubectl) -> None:
 
 
 def test_a_log_is_shown_and_followed(kubectl: Kubectl) -> None:
-    kubectl("create", "-f", "-", given=script("for n in 1 2 3; do echo line $n; done; sleep 2; echo end"))
+    kubectl(
+        "create",
+        "-f",
+        "-",
+        given=script("for n in 1 2 3; do echo line $n; done; sleep 2; echo end"),
+    )
     kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/pod", "--timeout=30s")
     assert kubectl("logs", "-f", "--tail=1", "pod").endswith("end\n")
     assert kubectl("logs", "pod") == "line 1\nline 2\nline 3\nend\n"
     assert kubectl("logs", "--tail=2", "pod") == "line 3\nend\n"
     assert kubectl("logs", "--since=1h", "--limit-bytes=6", "pod") == "line 1"
-    assert re.match(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d) end\n", kubectl("logs", "--timestamps", "--tail=1", "pod"))
+    assert re.match(
+        r"\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d) end\n",
+        kubectl("logs", "--timestamps", "--tail=1", "pod"),
+    )
 
 
 def test_logs_are_shown_by_label(kubectl: Kubectl) -> None:
@@ -243,7 +277,12 @@ def test_a_deleted_job_takes_its_pods_along(kubectl: Kubectl) -> None:
 
 
 def test_pods_are_deleted_by_force(kubectl: Kubectl) -> None:
-    kubectl("create", "-f", "-", given=script("trap '' TERM; while :; do sleep 0.1; done", terminationGracePeriodSeconds=60))
+    kubectl(
+        "create",
+        "-f",
+        "-",
+        given=script("trap '' TERM; while :; do sleep 0.1; done", terminationGracePeriodSeconds=60),
+    )
     kubectl("wait", "--for=condition=Ready", "pod/pod", "--timeout=30s")
     kubectl("delete", "pod", "pod", "--grace-period=0", "--force")
     assert '"pod" not found' in kubectl.refused("get", "pod", "pod")
@@ -271,13 +310,18 @@ def test_waiting_for_a_condition(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", given=training())
     kubectl("wait", "--for=condition=Succeeded", "pytorchjob/job", "--timeout=60s")
     assert re.search(r"^job +Succeeded ", kubectl("get", "pytorchjobs"), re.MULTILINE)
-    assert "timed out" in kubectl.refused("wait", "--for=condition=Failed", "pytorchjob/job", "--timeout=1s")
+    assert "timed out" in kubectl.refused(
+        "wait", "--for=condition=Failed", "pytorchjob/job", "--timeout=1s"
+    )
 
 
 def test_usage_is_measured(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", given=script("while :; do :; done"))
     kubectl("wait", "--for=condition=Ready", "pod/pod", "--timeout=30s")
-    measured = eventually(lambda: re.search(r"^pod +(\d+)m +\d+Mi", kubectl.run("top", "pods").stdout, re.MULTILINE), within=60)
+    measured = eventually(
+        lambda: re.search(r"^pod +(\d+)m +\d+Mi", kubectl.run("top", "pods").stdout, re.MULTILINE),
+        within=60,
+    )
     assert int(measured[1]) > 0
     assert re.search(r"^localkube +\d+m +\d+% +\d+Mi +\d+%", kubectl("top", "nodes"), re.MULTILINE)
 
@@ -312,24 +356,42 @@ def test_labels_and_annotations(kubectl: Kubectl) -> None:
 )
 def test_patching_a_job(kubectl: Kubectl, kind: str, body: str) -> None:
     kubectl("create", "-f", "-", given=pytorchjob())
-    assert kubectl("patch", "pytorchjob", "job", f"--type={kind}", f"--patch={body}") == "pytorchjob.kubeflow.org/job patched\n"
+    assert (
+        kubectl("patch", "pytorchjob", "job", f"--type={kind}", f"--patch={body}")
+        == "pytorchjob.kubeflow.org/job patched\n"
+    )
     assert kubectl.json("get", "pytorchjob", "job")["spec"]["runPolicy"]["suspend"] is True
 
 
 def test_patching_a_pod_and_a_status(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", given=pod())
-    kubectl("patch", "pod", "pod", '--patch={"spec":{"containers":[{"name":"main","image":"train:2"}]}}')
+    kubectl(
+        "patch", "pod", "pod", '--patch={"spec":{"containers":[{"name":"main","image":"train:2"}]}}'
+    )
     assert kubectl.json("get", "pod", "pod")["spec"]["containers"][0]["image"] == "train:2"
     kubectl("create", "-f", "-", given=pytorchjob())
     status = '{"status":{"startTime":"2026-01-01T00:00:00Z"}}'
-    kubectl("patch", "pytorchjob", "job", "--subresource=status", "--type=merge", f"--patch={status}")
-    assert kubectl("get", "pytorchjob", "job", "-o", "jsonpath={.status.startTime}") == "2026-01-01T00:00:00Z"
+    kubectl(
+        "patch", "pytorchjob", "job", "--subresource=status", "--type=merge", f"--patch={status}"
+    )
+    assert (
+        kubectl("get", "pytorchjob", "job", "-o", "jsonpath={.status.startTime}")
+        == "2026-01-01T00:00:00Z"
+    )
 
 
 def test_scaling_a_job(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", given=pytorchjob())
-    assert kubectl("scale", "pytorchjob", "job", "--replicas=5") == "pytorchjob.kubeflow.org/job scaled\n"
-    assert kubectl.json("get", "pytorchjob", "job")["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] == 5
+    assert (
+        kubectl("scale", "pytorchjob", "job", "--replicas=5")
+        == "pytorchjob.kubeflow.org/job scaled\n"
+    )
+    assert (
+        kubectl.json("get", "pytorchjob", "job")["spec"]["pytorchReplicaSpecs"]["Worker"][
+            "replicas"
+        ]
+        == 5
+    )
 
 
 def test_raw_paths(kubectl: Kubectl) -> None:
@@ -339,18 +401,25 @@ def test_raw_paths(kubectl: Kubectl) -> None:
 
 def test_forms_of_output(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", given=pod("gated"))
-    assert yaml.safe_load(kubectl("get", "pod", "gated", "-o", "yaml"))["spec"]["restartPolicy"] == "Never"
+    assert (
+        yaml.safe_load(kubectl("get", "pod", "gated", "-o", "yaml"))["spec"]["restartPolicy"]
+        == "Never"
+    )
     assert kubectl("get", "pods", "-o", "name") == "pod/gated\n"
     assert kubectl("get", "pods", "-o", "jsonpath={.items[*].metadata.name}") == "gated"
     shown = kubectl("get", "pods", "-o", "custom-columns=N:.metadata.name,P:.status.phase")
     assert shown.split() == ["N", "P", "gated", "Pending"]
-    assert re.search(r"gated +0/1 +SchedulingGated +0", kubectl("get", "pods", "--sort-by=.metadata.name"))
+    assert re.search(
+        r"gated +0/1 +SchedulingGated +0", kubectl("get", "pods", "--sort-by=.metadata.name")
+    )
 
 
 def test_pages_are_put_together(kubectl: Kubectl) -> None:
     for number in range(5):
         kubectl("create", "-f", "-", given=pod(f"p{number}"))
-    assert kubectl("get", "pods", "--chunk-size=2", "-o", "name").split() == [f"pod/p{number}" for number in range(5)]
+    assert kubectl("get", "pods", "--chunk-size=2", "-o", "name").split() == [
+        f"pod/p{number}" for number in range(5)
+    ]
 
 
 def test_dry_runs_on_the_server(kubectl: Kubectl) -> None:
@@ -358,7 +427,10 @@ def test_dry_runs_on_the_server(kubectl: Kubectl) -> None:
     assert shown == "pytorchjob.kubeflow.org/dry created (server dry run)\n"
     assert "not found" in kubectl.refused("get", "pytorchjob", "dry")
     kubectl("create", "-f", "-", given=pod())
-    assert kubectl("delete", "pod", "pod", "--dry-run=server") == 'pod "pod" deleted (server dry run)\n'
+    assert (
+        kubectl("delete", "pod", "pod", "--dry-run=server")
+        == 'pod "pod" deleted (server dry run)\n'
+    )
     assert "pod" in kubectl("get", "pods")
 
 
@@ -370,13 +442,18 @@ def test_unknown_fields_are_refused_or_warned_about(kubectl: Kubectl) -> None:
     warned = kubectl.run("create", "-f", "-", "--validate=warn", given=odd)
     assert warned.returncode == 0
     assert 'Warning: unknown field "spec.unknownField"' in warned.stderr
-    assert 'unknown field "spec.oddField"' in kubectl.refused("apply", "-f", "-", given=pod(oddField=1))
+    assert 'unknown field "spec.oddField"' in kubectl.refused(
+        "apply", "-f", "-", given=pod(oddField=1)
+    )
 
 
 def test_queues_belong_to_the_cluster(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", given=queue(kubectl.namespace))
     assert re.search(rf"^{kubectl.namespace} ", kubectl("get", "queues"), re.MULTILINE)
-    assert kubectl("delete", "queue", kubectl.namespace) == f'queue.scheduling.run.ai "{kubectl.namespace}" deleted\n'
+    assert (
+        kubectl("delete", "queue", kubectl.namespace)
+        == f'queue.scheduling.run.ai "{kubectl.namespace}" deleted\n'
+    )
 
 
 def test_a_namespace_goes_with_all_it_holds(kubectl: Kubectl) -> None:

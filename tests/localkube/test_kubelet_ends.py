@@ -1,4 +1,6 @@
-"""How pods end from outside: deletion, node shutdown, and what a killed or restarted server finds."""
+"""How pods end from outside: deletion, node shutdown, and what a killed or restarted server
+finds.
+"""
 
 import asyncio
 import dataclasses
@@ -33,7 +35,11 @@ def before_the_boot(node: Object) -> None:
 
 
 def live_below(data: Path) -> list[str]:
-    return [mark for mark in proctree.marked("LOCALKUBE_RUN").values() if mark.startswith(str(data.resolve()))]
+    return [
+        mark
+        for mark in proctree.marked("LOCALKUBE_RUN").values()
+        if mark.startswith(str(data.resolve()))
+    ]
 
 
 def test_a_deleted_pod_may_end_by_itself(tmp_path: Path) -> None:
@@ -42,7 +48,9 @@ def test_a_deleted_pod_may_end_by_itself(tmp_path: Path) -> None:
             here.submit(pod(shell(POLITE)))
             await up(here)
             last: list[str] = []
-            here.objects.subscribe(PODS, lambda change: last.append(change.record.object()["status"]["phase"]))
+            here.objects.subscribe(
+                PODS, lambda change: last.append(change.record.object()["status"]["phase"])
+            )
             here.delete()
             assert here.pod()["metadata"]["deletionTimestamp"]
             await here.gone()
@@ -52,7 +60,9 @@ def test_a_deleted_pod_may_end_by_itself(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_pod_that_does_not_end_in_its_grace_is_killed_with_all_its_processes(tmp_path: Path) -> None:
+def test_a_pod_that_does_not_end_in_its_grace_is_killed_with_all_its_processes(
+    tmp_path: Path,
+) -> None:
     async def scenario() -> None:
         async with machine(tmp_path / "data") as here:
             here.submit(pod(shell(f"(trap '' TERM; sleep 1000) & {STUBBORN}"), name="stubborn"))
@@ -137,7 +147,9 @@ def test_a_node_that_shuts_down_fails_its_pods_as_disrupted(tmp_path: Path) -> N
             assert found["reason"] == "TerminationByKubelet"
         assert here.status("done")["phase"] == "Succeeded"
         assert live_below(tmp_path) == []
-        ready = condition_of(here.objects.get(NODES, "", "localkube")["status"]["conditions"], "Ready")
+        ready = condition_of(
+            here.objects.get(NODES, "", "localkube")["status"]["conditions"], "Ready"
+        )
         assert ready is not None
         assert (ready["status"], ready["message"]) == ("False", "node is shutting down")
         here.store.close()
@@ -168,7 +180,14 @@ def test_pods_that_are_kept_run_on_and_are_adopted_with_log_and_exit_code(tmp_pa
 def test_a_pod_that_ended_while_no_server_ran_is_not_run_again(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with machine(tmp_path / "data", keep_pods=True) as here:
-            here.submit(pod(shell("echo once >> $HOME/times; until [ -e $HOME/go ]; do sleep 0.02; done; cat $HOME/times")))
+            here.submit(
+                pod(
+                    shell(
+                        "echo once >> $HOME/times; until [ -e $HOME/go ]; do sleep 0.02; done; "
+                        "cat $HOME/times"
+                    )
+                )
+            )
             await here.running()
         (run,) = (tmp_path / "data" / "pods").glob("*/main/0")
         (run.parents[1] / "_home" / "go").touch()
@@ -217,7 +236,13 @@ def test_a_shutdown_that_was_cut_short_still_counts_as_a_disruption(tmp_path: Pa
             await up(here)
         idle = Machine(tmp_path / "data")
         disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
-        idle.objects.modify(PODS, TEAM, "p", lambda made: made["status"]["conditions"].append(disrupted), subresource="status")
+        idle.objects.modify(
+            PODS,
+            TEAM,
+            "p",
+            lambda made: made["status"]["conditions"].append(disrupted),
+            subresource="status",
+        )
         idle.store.close()
         async with machine(tmp_path / "data") as here:
             status = await here.finished()
@@ -274,7 +299,9 @@ def test_runs_that_vanished_from_disk_are_not_started_anew_under_never(tmp_path:
 
 
 @pytest.mark.parametrize("with_spec", [False, True])
-def test_a_start_that_a_killed_server_left_halfway_is_made_good_once(tmp_path: Path, with_spec: bool) -> None:
+def test_a_start_that_a_killed_server_left_halfway_is_made_good_once(
+    tmp_path: Path, with_spec: bool
+) -> None:
     async def scenario() -> None:
         idle = Machine(tmp_path / "data")
         idle.submit(pod(shell("echo ran")))
@@ -286,7 +313,10 @@ def test_a_start_that_a_killed_server_left_halfway_is_made_good_once(tmp_path: P
         idle.store.close()
         async with machine(tmp_path / "data") as here:
             status = await here.finished()
-            assert (status["phase"], status["containerStatuses"][0]["restartCount"]) == ("Succeeded", 0)
+            assert (status["phase"], status["containerStatuses"][0]["restartCount"]) == (
+                "Succeeded",
+                0,
+            )
             assert await here.log() == "ran\n"
 
     asyncio.run(scenario())
@@ -296,7 +326,12 @@ def test_a_start_that_a_killed_server_left_halfway_is_made_good_once(tmp_path: P
 def test_a_pod_being_deleted_is_not_restarted(tmp_path: Path, policy: str) -> None:
     async def scenario() -> None:
         async with machine(tmp_path / "data") as here:
-            here.submit(pod(shell("trap 'exit 1' TERM; echo up; while true; do sleep 0.05; done"), policy=policy))
+            here.submit(
+                pod(
+                    shell("trap 'exit 1' TERM; echo up; while true; do sleep 0.05; done"),
+                    policy=policy,
+                )
+            )
             await up(here)
             here.delete()
             await here.gone()

@@ -71,7 +71,10 @@ def test_without_devices_there_is_no_such_resource(idle: Machine) -> None:
 
 def test_the_node_has_a_real_nodes_conditions(idle: Machine) -> None:
     Node(idle.objects, idle.options, []).register()
-    told = {entry["type"]: (entry["status"], entry["reason"]) for entry in stored(idle)["status"]["conditions"]}
+    told = {
+        entry["type"]: (entry["status"], entry["reason"])
+        for entry in stored(idle)["status"]["conditions"]
+    }
     assert told == {
         "Ready": ("True", "KubeletReady"),
         "MemoryPressure": ("False", "KubeletHasSufficientMemory"),
@@ -92,17 +95,29 @@ def test_a_deleted_node_is_back_with_the_next_renewal(idle: Machine) -> None:
 def test_a_renewal_writes_the_lease_and_not_the_unchanged_node(idle: Machine) -> None:
     node = Node(idle.objects, idle.options, VIRTUAL)
     node.register()
-    before, lease = stored(idle)["metadata"]["resourceVersion"], idle.objects.get(LEASES, "kube-node-lease", NODE)
+    before, lease = (
+        stored(idle)["metadata"]["resourceVersion"],
+        idle.objects.get(LEASES, "kube-node-lease", NODE),
+    )
     node.renew()
     assert stored(idle)["metadata"]["resourceVersion"] == before
-    assert idle.objects.get(LEASES, "kube-node-lease", NODE)["spec"]["renewTime"] > lease["spec"]["renewTime"]
+    assert (
+        idle.objects.get(LEASES, "kube-node-lease", NODE)["spec"]["renewTime"]
+        > lease["spec"]["renewTime"]
+    )
     assert lease["spec"].items() >= {"holderIdentity": NODE, "leaseDurationSeconds": 40}.items()
 
 
 def test_only_another_boot_counts_as_a_reboot(idle: Machine) -> None:
     assert Node(idle.objects, idle.options, []).register() is False
     assert Node(idle.objects, idle.options, []).register() is False
-    idle.objects.modify(NODES, "", NODE, lambda node: node["status"]["nodeInfo"].update(bootID="other"), subresource="status")
+    idle.objects.modify(
+        NODES,
+        "",
+        NODE,
+        lambda node: node["status"]["nodeInfo"].update(bootID="other"),
+        subresource="status",
+    )
     assert Node(idle.objects, idle.options, []).register() is True
 
 
@@ -116,19 +131,36 @@ def test_a_node_that_leaves_is_not_ready_until_it_comes_back(idle: Machine) -> N
 
 
 @pytest.mark.parametrize(
-    ("free", "total", "full"), [(2 << 30, 1 << 40, False), (1 << 29, 1 << 40, True), (1 << 29, 2 << 30, False), (1 << 20, 2 << 30, True)]
+    ("free", "total", "full"),
+    [
+        (2 << 30, 1 << 40, False),
+        (1 << 29, 1 << 40, True),
+        (1 << 29, 2 << 30, False),
+        (1 << 20, 2 << 30, True),
+    ],
 )
-def test_a_disk_is_nearly_full_below_a_share_or_a_gigabyte(free: int, total: int, full: bool) -> None:
+def test_a_disk_is_nearly_full_below_a_share_or_a_gigabyte(
+    free: int, total: int, full: bool
+) -> None:
     assert is_nearly_full(free, total) is full
 
 
 def test_on_a_full_disk_nothing_is_started_and_an_event_says_why(idle: Machine) -> None:
-    site = Site(idle.objects, Recorder(idle.objects, "kubelet"), idle.options, {}, True, lambda: "the disk is nearly full")
+    site = Site(
+        idle.objects,
+        Recorder(idle.objects, "kubelet"),
+        idle.options,
+        {},
+        True,
+        lambda: "the disk is nearly full",
+    )
     idle.submit(pod(shell("true")))
     starter = Starter(site, site.root / "u")
     made = idle.objects.get(PODS, TEAM, "p")
     assert not starter.start(made, made["spec"]["containers"][0], None)
-    assert idle.events() == [("NodeHasDiskPressure", "No container is started: the disk is nearly full")]
+    assert idle.events() == [
+        ("NodeHasDiskPressure", "No container is started: the disk is nearly full")
+    ]
 
 
 def test_the_machines_memory_is_never_more_than_it_has() -> None:
@@ -136,7 +168,13 @@ def test_the_machines_memory_is_never_more_than_it_has() -> None:
 
 
 def test_a_busy_container_is_measured() -> None:
-    busy = subprocess.Popen([sys.executable, "-c", "import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])"])
+    busy = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])",
+        ]
+    )
     stats = Stats()
     deadline = time.monotonic() + 30
     try:
@@ -188,8 +226,13 @@ def leftovers(*sizes: int) -> list[Leftover]:
         ((10, 10, 50), 100, 20, ["2", "1", "0"]),
     ],
 )
-def test_finished_pods_give_way_oldest_first(sizes: tuple[int, ...], seconds: float, size: int, gone: list[str]) -> None:
-    assert [str(path) for path in retention.surplus(leftovers(*sizes), now=10.0, seconds=seconds, size=size)] == gone
+def test_finished_pods_give_way_oldest_first(
+    sizes: tuple[int, ...], seconds: float, size: int, gone: list[str]
+) -> None:
+    assert [
+        str(path)
+        for path in retention.surplus(leftovers(*sizes), now=10.0, seconds=seconds, size=size)
+    ] == gone
 
 
 def test_a_survey_measures_what_finished_pods_left(tmp_path: Path) -> None:

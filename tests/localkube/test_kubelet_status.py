@@ -1,4 +1,6 @@
-"""A pod's status from what its containers did: a table, and the shapes that a real cluster's pods have."""
+"""A pod's status from what its containers did: a table, and the shapes that a real cluster's pods
+have.
+"""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -18,17 +20,29 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def ended(code: int, reason: str = "", seconds: float = 600, message: str = "") -> Exited:
-    return Exited(code, None, reason or ("Error" if code else "Completed"), message, BEGIN, BEGIN + timedelta(seconds=seconds))
+    return Exited(
+        code,
+        None,
+        reason or ("Error" if code else "Completed"),
+        message,
+        BEGIN,
+        BEGIN + timedelta(seconds=seconds),
+    )
 
 
 RUNS = Running(1, BEGIN, 2)
 WAITS = Waiting("ContainerCreating")
 
 
-def pod(*names: str, policy: str = "Always", inits: tuple[str, ...] = (), deleted: bool = False) -> Object:
+def pod(
+    *names: str, policy: str = "Always", inits: tuple[str, ...] = (), deleted: bool = False
+) -> Object:
     made: Object = {
         "metadata": {"name": "p", "namespace": "team-a", "uid": "u-1"},
-        "spec": {"restartPolicy": policy, "containers": [{"name": name, "image": "train:1"} for name in names]},
+        "spec": {
+            "restartPolicy": policy,
+            "containers": [{"name": name, "image": "train:1"} for name in names],
+        },
     }
     if inits:
         made["spec"]["initContainers"] = [{"name": name, "image": "init:1"} for name in inits]
@@ -37,13 +51,21 @@ def pod(*names: str, policy: str = "Always", inits: tuple[str, ...] = (), delete
     return made
 
 
-def of(made: Object, live: bool | None = None, verdict: Verdict | None = None, **states: Any) -> Object:
-    """The status of a pod whose containers are in these states, each after its first start unless it waits."""
+def of(
+    made: Object, live: bool | None = None, verdict: Verdict | None = None, **states: Any
+) -> Object:
+    """The status of a pod whose containers are in these states, each after its first start unless
+    it waits.
+    """
     views = {
-        name: state if isinstance(state, View) else View(state, run=None if isinstance(state, Waiting) else 0)
+        name: state
+        if isinstance(state, View)
+        else View(state, run=None if isinstance(state, Waiting) else 0)
         for name, state in states.items()
     }
-    alive = any(isinstance(view.state, Running) for view in views.values()) if live is None else live
+    alive = (
+        any(isinstance(view.state, Running) for view in views.values()) if live is None else live
+    )
     return status.status_of(made, views, live=alive, prepared=True, verdict=verdict)
 
 
@@ -72,9 +94,16 @@ def test_the_phase_follows_the_containers(policy: str, a: Any, b: Any, phase: st
 
 @pytest.mark.parametrize(
     ("policy", "init", "phase"),
-    [("Always", RUNS, "Pending"), ("Never", ended(1), "Failed"), ("OnFailure", CRASHED, "Pending"), ("Never", ended(0), "Pending")],
+    [
+        ("Always", RUNS, "Pending"),
+        ("Never", ended(1), "Failed"),
+        ("OnFailure", CRASHED, "Pending"),
+        ("Never", ended(0), "Pending"),
+    ],
 )
-def test_until_init_containers_are_done_a_pod_is_pending(policy: str, init: Any, phase: str) -> None:
+def test_until_init_containers_are_done_a_pod_is_pending(
+    policy: str, init: Any, phase: str
+) -> None:
     assert of(pod("a", policy=policy, inits=("i",)), i=init, a=WAITS)["phase"] == phase
 
 
@@ -82,7 +111,10 @@ def test_a_verdict_fails_the_pod_only_when_nothing_runs_any_more() -> None:
     still = of(pod("a"), a=RUNS, verdict=NODE_SHUTDOWN)
     over = of(pod("a"), a=ended(0), verdict=NODE_SHUTDOWN)
     assert (still["phase"], over["phase"]) == ("Running", "Failed")
-    assert (over["reason"], over["message"]) == ("NodeShutdown", "Pod was terminated in response to imminent node shutdown.")
+    assert (over["reason"], over["message"]) == (
+        "NodeShutdown",
+        "Pod was terminated in response to imminent node shutdown.",
+    )
     for made in (still, over):
         found = condition_of(made["conditions"], "DisruptionTarget")
         assert found is not None
@@ -90,14 +122,20 @@ def test_a_verdict_fails_the_pod_only_when_nothing_runs_any_more() -> None:
 
 
 @pytest.mark.parametrize(("code", "phase"), [(0, "Succeeded"), (143, "Failed")])
-def test_a_deleted_pod_ends_as_its_containers_did_whatever_its_policy(code: int, phase: str) -> None:
+def test_a_deleted_pod_ends_as_its_containers_did_whatever_its_policy(
+    code: int, phase: str
+) -> None:
     assert of(pod("a", deleted=True), a=ended(code))["phase"] == phase
 
 
 def test_what_others_wrote_into_the_status_stays() -> None:
     made = pod("a")
     theirs = {"type": "example.com/mine", "status": "True"}
-    made["status"] = {"qosClass": "Burstable", "conditions": [theirs], "startTime": "2026-01-01T00:00:00Z"}
+    made["status"] = {
+        "qosClass": "Burstable",
+        "conditions": [theirs],
+        "startTime": "2026-01-01T00:00:00Z",
+    }
     found = of(made, a=RUNS)
     assert (found["qosClass"], found["startTime"]) == ("Burstable", "2026-01-01T00:00:00Z")
     assert theirs in found["conditions"]
@@ -108,7 +146,9 @@ def test_a_condition_keeps_its_time_until_it_changes() -> None:
     made["status"] = of(made, a=RUNS)
     for entry in made["status"]["conditions"]:
         entry["lastTransitionTime"] = "2026-01-01T00:00:00Z"
-    crashed = {entry["type"]: entry["lastTransitionTime"] for entry in of(made, a=CRASHED)["conditions"]}
+    crashed = {
+        entry["type"]: entry["lastTransitionTime"] for entry in of(made, a=CRASHED)["conditions"]
+    }
     assert crashed["PodScheduled"] == crashed["Initialized"] == "2026-01-01T00:00:00Z"
     assert crashed["Ready"] != "2026-01-01T00:00:00Z"
 
@@ -117,14 +157,31 @@ SHAPES = [
     ("succeeded", "Never", ended(0)),
     ("failed-error", "Never", ended(1, message="RuntimeError: NCCL error")),
     ("failed-oomkilled", "Never", ended(137, "OOMKilled")),
-    ("pending-imagepullbackoff", "Never", Waiting("ImagePullBackOff", 'Back-off pulling image "train:1"')),
+    (
+        "pending-imagepullbackoff",
+        "Never",
+        Waiting("ImagePullBackOff", 'Back-off pulling image "train:1"'),
+    ),
     (
         "running-crashloopbackoff",
         "Always",
-        View(Waiting("CrashLoopBackOff", "back-off 1m20s restarting failed container=pytorch"), last=ended(1), run=4),
+        View(
+            Waiting("CrashLoopBackOff", "back-off 1m20s restarting failed container=pytorch"),
+            last=ended(1),
+            run=4,
+        ),
     ),
 ]
-OURS = {"hostIPs", "podIP", "podIPs", "startTime", "qosClass", "lastTransitionTime", "containerID", "imageID"}
+OURS = {
+    "hostIPs",
+    "podIP",
+    "podIPs",
+    "startTime",
+    "qosClass",
+    "lastTransitionTime",
+    "containerID",
+    "imageID",
+}
 
 
 def normal(value: Any) -> Any:
@@ -148,23 +205,39 @@ def attempt(code: int, *, ran: float, delay: int) -> Attempt:
 
 @pytest.mark.parametrize(
     ("ran", "delay", "wait", "following"),
-    [(1, 0, 0, 10), (1, 10, 10, 20), (1, 80, 80, 160), (1, 160, 160, 300), (1, 300, 300, 300), (599, 300, 300, 300), (601, 300, 0, 10)],
+    [
+        (1, 0, 0, 10),
+        (1, 10, 10, 20),
+        (1, 80, 80, 160),
+        (1, 160, 160, 300),
+        (1, 300, 300, 300),
+        (599, 300, 300, 300),
+        (601, 300, 0, 10),
+    ],
 )
-def test_restarts_wait_longer_each_time_until_a_run_lasts(ran: float, delay: int, wait: int, following: int) -> None:
+def test_restarts_wait_longer_each_time_until_a_run_lasts(
+    ran: float, delay: int, wait: int, following: int
+) -> None:
     last = attempt(1, ran=ran, delay=delay)
     assert restart_at(last, "Always") == BEGIN + timedelta(seconds=ran + wait)
     assert next_delay(last) == following
 
 
 @pytest.mark.parametrize(
-    ("policy", "code", "again"), [("Never", 1, False), ("OnFailure", 0, False), ("OnFailure", 1, True), ("Always", 0, True)]
+    ("policy", "code", "again"),
+    [("Never", 1, False), ("OnFailure", 0, False), ("OnFailure", 1, True), ("Always", 0, True)],
 )
-def test_the_policy_decides_whether_there_is_another_run(policy: str, code: int, again: bool) -> None:
+def test_the_policy_decides_whether_there_is_another_run(
+    policy: str, code: int, again: bool
+) -> None:
     assert (restart_at(attempt(code, ran=1, delay=0), policy) is not None) is again
 
 
 def known(**states: Any) -> plan.Story:
-    return {name: [] if state is None else [Attempt(0, Path(name), state)] for name, state in states.items()}
+    return {
+        name: [] if state is None else [Attempt(0, Path(name), state)]
+        for name, state in states.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -181,9 +254,13 @@ def known(**states: Any) -> plan.Story:
     ],
 )
 def test_containers_take_turns(story: plan.Story, turn: list[str]) -> None:
-    assert [c["name"] for c in plan.whose_turn(pod("a", policy="OnFailure", inits=("i", "j")), story)] == turn
+    assert [
+        c["name"] for c in plan.whose_turn(pod("a", policy="OnFailure", inits=("i", "j")), story)
+    ] == turn
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(10, "10s"), (80, "1m20s"), (300, "5m0s"), (3600, "1h0m0s")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(10, "10s"), (80, "1m20s"), (300, "5m0s"), (3600, "1h0m0s")]
+)
 def test_durations_are_printed_as_go_does(seconds: int, text: str) -> None:
     assert status.go_duration(seconds) == text

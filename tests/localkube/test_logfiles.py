@@ -38,7 +38,11 @@ def read(directory: Path, running: Callable[[], bool] = lambda: False, **options
 
 
 def stored(directory: Path) -> list[bytes]:
-    return [line for file in sorted(directory.glob("*.log")) for line in file.read_bytes().split(b"\n")[:-1]]
+    return [
+        line
+        for file in sorted(directory.glob("*.log"))
+        for line in file.read_bytes().split(b"\n")[:-1]
+    ]
 
 
 def test_entries_have_the_format_of_container_runtimes(tmp_path: Path) -> None:
@@ -79,7 +83,10 @@ def test_times_never_fall(tmp_path: Path) -> None:
 
 lines = st.lists(
     st.one_of(
-        st.binary(max_size=60), st.sampled_from([PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 40_000, 90_000]).map(lambda n: b"z" * n)
+        st.binary(max_size=60),
+        st.sampled_from([PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 40_000, 90_000]).map(
+            lambda n: b"z" * n
+        ),
     ),
     max_size=40,
 ).map(lambda texts: b"".join(text.replace(b"\n", b" F ") + b"\n" for text in texts))
@@ -116,7 +123,9 @@ def test_tail_is_the_last_lines(output: bytes, cuts: list[int], max_bytes: int, 
     with written(output, cuts, max_bytes) as directory:
         expected = output.split(b"\n")
         whole = [line + b"\n" for line in expected[:-1]] + ([expected[-1]] if expected[-1] else [])
-        assert read(directory, tail_lines=count) == b"".join(whole[len(whole) - min(count, len(whole)) :])
+        assert read(directory, tail_lines=count) == b"".join(
+            whole[len(whole) - min(count, len(whole)) :]
+        )
 
 
 @settings(deadline=None, max_examples=40)
@@ -128,7 +137,9 @@ def test_a_limit_cuts_anywhere(output: bytes, cuts: list[int], max_bytes: int, l
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.integers(0, 3_000), min_size=1, max_size=60), bounds, st.data())
-def test_since_begins_with_the_first_line_of_that_time(sizes: list[int], max_bytes: int, data: st.DataObject) -> None:
+def test_since_begins_with_the_first_line_of_that_time(
+    sizes: list[int], max_bytes: int, data: st.DataObject
+) -> None:
     with TemporaryDirectory() as place:
         directory = Path(place)
         write(directory, *(b"s" * size + b"\n" for size in sizes), max_bytes=max_bytes)
@@ -149,7 +160,9 @@ def test_since_finds_its_place_in_a_large_file(tmp_path: Path) -> None:
     assert read(tmp_path, since=middle) == b"".join(b"late %d\n" % i for i in range(30_000))
     assert read(tmp_path, since=middle, tail_lines=2) == b"late 29998\nlate 29999\n"
     assert read(tmp_path, since=middle + timedelta(hours=1)) == b""
-    assert read(tmp_path, since=middle - timedelta(days=1), tail_lines=40_000).startswith(b"early 20000\n")
+    assert read(tmp_path, since=middle - timedelta(days=1), tail_lines=40_000).startswith(
+        b"early 20000\n"
+    )
 
 
 def test_timestamps_stand_before_every_line_once(tmp_path: Path) -> None:
@@ -180,7 +193,9 @@ def test_a_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
 
 
 def follow(directory: Path, steps: list[Callable[[], None]], **options: object) -> bytes:
-    """Follow while one step is done after each time that the reader has caught up; the run is over after the last."""
+    """Follow while one step is done after each time that the reader has caught up; the run is over
+    after the last.
+    """
     todo = list(steps)
 
     def running() -> bool:
@@ -194,7 +209,10 @@ def follow(directory: Path, steps: list[Callable[[], None]], **options: object) 
 def test_follow_crosses_rotation_without_losing_or_doubling_a_line(tmp_path: Path) -> None:
     writer = LogWriter(str(tmp_path), 500, MANY)
     numbers = iter(range(1_000))
-    steps = [lambda: writer.feed(b"".join(b"line %d\n" % next(numbers) for _ in range(20))) for _ in range(50)]
+    steps = [
+        lambda: writer.feed(b"".join(b"line %d\n" % next(numbers) for _ in range(20)))
+        for _ in range(50)
+    ]
     got = follow(tmp_path, [*steps, writer.close])
     assert got == b"".join(b"line %d\n" % i for i in range(1_000))
     assert len(positions(str(tmp_path))) > 50
@@ -202,7 +220,12 @@ def test_follow_crosses_rotation_without_losing_or_doubling_a_line(tmp_path: Pat
 
 def test_follow_begins_before_the_first_output(tmp_path: Path) -> None:
     writer = LogWriter(str(tmp_path), 500, 5)
-    steps = [lambda: None, lambda: writer.feed(b"hel"), lambda: writer.feed(b"lo\nand"), writer.close]
+    steps = [
+        lambda: None,
+        lambda: writer.feed(b"hel"),
+        lambda: writer.feed(b"lo\nand"),
+        writer.close,
+    ]
     assert follow(tmp_path, steps) == b"hello\nand"
     assert follow(tmp_path, [lambda: None], tail_lines=0) == b""
 
@@ -210,7 +233,10 @@ def test_follow_begins_before_the_first_output(tmp_path: Path) -> None:
 def test_a_follower_keeps_the_file_it_reads_and_is_told_what_it_missed(tmp_path: Path) -> None:
     writer = LogWriter(str(tmp_path), 1_000, 2)
     rush = b"".join(b"rush %d\n" % i for i in range(1_000))
-    got = follow(tmp_path, [lambda: writer.feed(b"first\n"), lambda: None, lambda: writer.feed(rush), writer.close])
+    got = follow(
+        tmp_path,
+        [lambda: writer.feed(b"first\n"), lambda: None, lambda: writer.feed(rush), writer.close],
+    )
     first, *_, last, _ = got.split(b"\n")
     notes = [line for line in got.split(b"\n") if line.startswith(b"[localkube: ")]
     assert (first, last, len(notes)) == (b"first", b"rush 999", 1)

@@ -1,4 +1,6 @@
-"""The work loop: each key once, timers, retries, one transaction a reconcile, and room for others in between."""
+"""The work loop: each key once, timers, retries, one transaction a reconcile, and room for others
+in between.
+"""
 
 import asyncio
 import logging
@@ -55,7 +57,9 @@ def test_many_changes_of_one_object_are_one_look(stage: Stage) -> None:
     stage.loop.add(watcher)
     config(stage, "one")
     for value in "abc":
-        stage.objects.modify(CONFIGMAPS, SPACE, "one", lambda obj, v=value: obj.update(data={"k": v}))  # type: ignore[misc]
+        stage.objects.modify(
+            CONFIGMAPS, SPACE, "one", lambda obj, v=value: obj.update(data={"k": v})
+        )  # type: ignore[misc]
     stage.settle()
     assert watcher.seen == ["one"]
 
@@ -100,7 +104,9 @@ def test_what_a_failed_look_wrote_is_taken_back(stage: Stage) -> None:
     assert stage.names(CONFIGMAPS) == ["one"]
 
 
-def test_a_failing_key_is_logged_and_tried_again_later_and_later(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_key_is_logged_and_tried_again_later_and_later(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scenario() -> None:
         passed = 0.0
         loop = Loop(stage.objects, elapsed=lambda: passed)

@@ -1,4 +1,6 @@
-"""MPIJobs: workers as pods, the launcher as a batch Job, the hosts in a config map, and a status that follows the launcher."""
+"""MPIJobs: workers as pods, the launcher as a batch Job, the hosts in a config map, and a status
+that follows the launcher.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +20,9 @@ LABEL = "training.kubeflow.org/"
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    made = Stage(tmp_path / "state.db", monkeypatch, lambda objects: [Jobs(objects), MpiJobs(objects)])
+    made = Stage(
+        tmp_path / "state.db", monkeypatch, lambda objects: [Jobs(objects), MpiJobs(objects)]
+    )
     yield made
     made.close()
 
@@ -58,10 +62,23 @@ def test_what_a_job_owns(stage: Stage) -> None:
     job = submit(stage, slotsPerWorker=2)
     (launcher,) = launcher_pods(stage)
     assert stage.names(PODS) == [launcher, "j-worker-0", "j-worker-1"]
-    assert (stage.names(JOBS), stage.names(SERVICES), stage.names(CONFIGMAPS)) == (["j-launcher"], ["j"], ["j-config"])
-    for resource, name in ((JOBS, "j-launcher"), (SERVICES, "j"), (CONFIGMAPS, "j-config"), (PODS, "j-worker-0")):
+    assert (stage.names(JOBS), stage.names(SERVICES), stage.names(CONFIGMAPS)) == (
+        ["j-launcher"],
+        ["j"],
+        ["j-config"],
+    )
+    for resource, name in (
+        (JOBS, "j-launcher"),
+        (SERVICES, "j"),
+        (CONFIGMAPS, "j-config"),
+        (PODS, "j-worker-0"),
+    ):
         owner = stage.get(resource, name)["metadata"]["ownerReferences"][0]
-        assert (owner["apiVersion"], owner["kind"], owner["uid"]) == ("kubeflow.org/v2beta1", "MPIJob", job["metadata"]["uid"])
+        assert (owner["apiVersion"], owner["kind"], owner["uid"]) == (
+            "kubeflow.org/v2beta1",
+            "MPIJob",
+            job["metadata"]["uid"],
+        )
     hosts = stage.get(CONFIGMAPS, "j-config")["data"]["hostfile"]
     assert hosts == "j-worker-0.j.team.svc slots=2\nj-worker-1.j.team.svc slots=2\n"
 
@@ -70,28 +87,52 @@ def test_labels_and_variables_of_both_roles(stage: Stage) -> None:
     job = submit(stage)
     launcher, worker = stage.get(PODS, launcher_pods(stage)[0]), stage.get(PODS, "j-worker-1")
     common = {f"{LABEL}operator-name": "mpi-operator", f"{LABEL}job-name": "j"}
-    assert labels_of(worker) == common | {f"{LABEL}job-role": "worker", f"{LABEL}replica-index": "1"}
+    assert labels_of(worker) == common | {
+        f"{LABEL}job-role": "worker",
+        f"{LABEL}replica-index": "1",
+    }
     assert labels_of(launcher).items() >= (common | {f"{LABEL}job-role": "launcher"}).items()
-    assert (worker["spec"]["hostname"], launcher["spec"]["hostname"]) == ("j-worker-1", "j-launcher")
-    assert worker["metadata"]["annotations"][MPI_JOB] == launcher["metadata"]["annotations"][MPI_JOB] == job["metadata"]["uid"]
+    assert (worker["spec"]["hostname"], launcher["spec"]["hostname"]) == (
+        "j-worker-1",
+        "j-launcher",
+    )
+    assert (
+        worker["metadata"]["annotations"][MPI_JOB]
+        == launcher["metadata"]["annotations"][MPI_JOB]
+        == job["metadata"]["uid"]
+    )
     given = variables(stage, launcher["metadata"]["name"])
     assert given["K_MPI_JOB_ROLE"] == "launcher"
-    assert given["OMPI_MCA_orte_default_hostfile"] == given["PRTE_MCA_prte_default_hostfile"] == "/etc/mpi/hostfile"
-    assert launcher["spec"]["containers"][0]["volumeMounts"] == [{"name": "mpi-job-config", "mountPath": "/etc/mpi"}]
+    assert (
+        given["OMPI_MCA_orte_default_hostfile"]
+        == given["PRTE_MCA_prte_default_hostfile"]
+        == "/etc/mpi/hostfile"
+    )
+    assert launcher["spec"]["containers"][0]["volumeMounts"] == [
+        {"name": "mpi-job-config", "mountPath": "/etc/mpi"}
+    ]
     assert variables(stage, "j-worker-1") == {"K_MPI_JOB_ROLE": "worker"}
-    assert (worker["spec"]["restartPolicy"], launcher["spec"]["restartPolicy"]) == ("Never", "OnFailure")
+    assert (worker["spec"]["restartPolicy"], launcher["spec"]["restartPolicy"]) == (
+        "Never",
+        "OnFailure",
+    )
 
 
 @pytest.mark.parametrize(
     ("container", "command"),
     [
         ({}, [MPI_WORKER]),
-        ({"command": ["/usr/sbin/sshd"], "args": ["-De", "-f", "/home/mpiuser/.sshd_config"]}, [MPI_WORKER]),
+        (
+            {"command": ["/usr/sbin/sshd"], "args": ["-De", "-f", "/home/mpiuser/.sshd_config"]},
+            [MPI_WORKER],
+        ),
         ({"command": ["sh", "-c", "mkdir -p /run/sshd; /usr/sbin/sshd -De"]}, [MPI_WORKER]),
         ({"command": ["sleep", "inf"]}, ["sleep", "inf"]),
     ],
 )
-def test_a_worker_waits_for_ranks_unless_it_has_a_command_of_its_own(stage: Stage, container: Object, command: list[str]) -> None:
+def test_a_worker_waits_for_ranks_unless_it_has_a_command_of_its_own(
+    stage: Stage, container: Object, command: list[str]
+) -> None:
     roles = {"Launcher": role(), "Worker": role(**container)}
     stage.create(MPIJOBS, {"metadata": {"name": "j"}, "spec": {"mpiReplicaSpecs": roles}})
     made = stage.get(PODS, "j-worker-0")["spec"]["containers"][0]
@@ -101,9 +142,14 @@ def test_a_worker_waits_for_ranks_unless_it_has_a_command_of_its_own(stage: Stag
 
 @pytest.mark.parametrize(
     ("implementation", "line", "variable"),
-    [("Intel", "j-worker-0.j.team.svc:1\n", "I_MPI_HYDRA_HOST_FILE"), ("MPICH", "j-worker-0.j.team.svc:1\n", "HYDRA_HOST_FILE")],
+    [
+        ("Intel", "j-worker-0.j.team.svc:1\n", "I_MPI_HYDRA_HOST_FILE"),
+        ("MPICH", "j-worker-0.j.team.svc:1\n", "HYDRA_HOST_FILE"),
+    ],
 )
-def test_other_mpis_have_their_own_words(stage: Stage, implementation: str, line: str, variable: str) -> None:
+def test_other_mpis_have_their_own_words(
+    stage: Stage, implementation: str, line: str, variable: str
+) -> None:
     submit(stage, workers=1, mpiImplementation=implementation)
     assert stage.get(CONFIGMAPS, "j-config")["data"]["hostfile"] == line
     assert variables(stage, launcher_pods(stage)[0])[variable] == "/etc/mpi/hostfile"
@@ -111,7 +157,10 @@ def test_other_mpis_have_their_own_words(stage: Stage, implementation: str, line
 
 def test_a_launcher_that_works_is_the_first_host(stage: Stage) -> None:
     submit(stage, workers=1, runLauncherAsWorker=True)
-    assert stage.get(CONFIGMAPS, "j-config")["data"]["hostfile"].splitlines()[0] == "j-launcher.j.team.svc slots=1"
+    assert (
+        stage.get(CONFIGMAPS, "j-config")["data"]["hostfile"].splitlines()[0]
+        == "j-launcher.j.team.svc slots=1"
+    )
     assert labels_of(stage.get(PODS, "j-worker-0"))[f"{LABEL}replica-index"] == "1"
     assert labels_of(stage.get(PODS, launcher_pods(stage)[0]))[f"{LABEL}replica-index"] == "0"
 
@@ -131,10 +180,19 @@ def test_from_created_over_running_to_succeeded(stage: Stage) -> None:
     assert of(stage) == [("Created", "True", "MPIJobCreated")]
     run(stage)
     assert of(stage)[-1] == ("Running", "True", "MPIJobRunning")
-    assert stage.get(MPIJOBS, "j")["status"]["replicaStatuses"] == {"Launcher": {"active": 1}, "Worker": {"active": 2}}
+    assert stage.get(MPIJOBS, "j")["status"]["replicaStatuses"] == {
+        "Launcher": {"active": 1},
+        "Worker": {"active": 2},
+    }
     end(stage, 0)
-    assert of(stage)[1:] == [("Running", "False", "MPIJobRunning"), ("Succeeded", "True", "MPIJobSucceeded")]
-    assert stage.get(MPIJOBS, "j")["status"]["completionTime"] == stage.get(JOBS, "j-launcher")["status"]["completionTime"]
+    assert of(stage)[1:] == [
+        ("Running", "False", "MPIJobRunning"),
+        ("Succeeded", "True", "MPIJobSucceeded"),
+    ]
+    assert (
+        stage.get(MPIJOBS, "j")["status"]["completionTime"]
+        == stage.get(JOBS, "j-launcher")["status"]["completionTime"]
+    )
     stage.confirm_deletions()
     assert stage.names(PODS) == launcher_pods(stage)
     assert [reason for reason in stage.reasons("MPIJob") if reason.startswith("MPIJob")] == [
@@ -171,9 +229,15 @@ def test_a_failed_launcher_is_tried_again_within_the_limit(stage: Stage) -> None
 
 
 def test_limits_and_time_to_live_are_the_launchers(stage: Stage) -> None:
-    submit(stage, policy={"activeDeadlineSeconds": 60, "ttlSecondsAfterFinished": 5, "backoffLimit": 2})
+    submit(
+        stage, policy={"activeDeadlineSeconds": 60, "ttlSecondsAfterFinished": 5, "backoffLimit": 2}
+    )
     spec = stage.get(JOBS, "j-launcher")["spec"]
-    assert (spec["activeDeadlineSeconds"], spec["ttlSecondsAfterFinished"], spec["backoffLimit"]) == (60, 5, 2)
+    assert (
+        spec["activeDeadlineSeconds"],
+        spec["ttlSecondsAfterFinished"],
+        spec["backoffLimit"],
+    ) == (60, 5, 2)
     run(stage)
     stage.settle(61)
     stage.confirm_deletions()
@@ -183,11 +247,17 @@ def test_limits_and_time_to_live_are_the_launchers(stage: Stage) -> None:
 def test_suspension_takes_the_pods_away_and_resuming_brings_them_back(stage: Stage) -> None:
     submit(stage)
     run(stage)
-    stage.modify(MPIJOBS, "j", lambda job: job["spec"].setdefault("runPolicy", {}).update(suspend=True))
+    stage.modify(
+        MPIJOBS, "j", lambda job: job["spec"].setdefault("runPolicy", {}).update(suspend=True)
+    )
     stage.confirm_deletions()
     assert stage.names(PODS) == []
     assert stage.get(JOBS, "j-launcher")["spec"]["suspend"] is True
-    assert {condition[:2] for condition in of(stage)} == {("Created", "True"), ("Suspended", "True"), ("Running", "False")}
+    assert {condition[:2] for condition in of(stage)} == {
+        ("Created", "True"),
+        ("Suspended", "True"),
+        ("Running", "False"),
+    }
     stage.modify(MPIJOBS, "j", lambda job: job["spec"]["runPolicy"].update(suspend=False))
     assert len(stage.names(PODS)) == 3
     run(stage)
@@ -219,10 +289,14 @@ def test_a_worker_that_went_down_with_the_node_is_made_anew(stage: Stage) -> Non
 
 def test_fewer_workers_are_fewer_hosts(stage: Stage) -> None:
     submit(stage, workers=3)
-    stage.modify(MPIJOBS, "j", lambda job: job["spec"]["mpiReplicaSpecs"]["Worker"].update(replicas=1))
+    stage.modify(
+        MPIJOBS, "j", lambda job: job["spec"]["mpiReplicaSpecs"]["Worker"].update(replicas=1)
+    )
     stage.confirm_deletions()
     assert [pod for pod in stage.names(PODS) if "worker" in pod] == ["j-worker-0"]
-    assert stage.get(CONFIGMAPS, "j-config")["data"]["hostfile"] == "j-worker-0.j.team.svc slots=1\n"
+    assert (
+        stage.get(CONFIGMAPS, "j-config")["data"]["hostfile"] == "j-worker-0.j.team.svc slots=1\n"
+    )
 
 
 def test_somebody_elses_namesake_is_left_alone(stage: Stage) -> None:
@@ -237,13 +311,30 @@ def test_somebody_elses_namesake_is_left_alone(stage: Stage) -> None:
     ("spec", "text"),
     [
         ({"mpiReplicaSpecs": {"Worker": role()}}, "must have Launcher replica spec"),
-        ({"mpiReplicaSpecs": {"Launcher": role(2), "Worker": role()}}, "[Launcher].replicas: must be 1, not 2"),
-        ({"mpiReplicaSpecs": {"Launcher": role(), "Worker": role(0)}}, "greater than or equal to 1, not 0"),
-        ({"mpiReplicaSpecs": {"Launcher": role(restart="Always"), "Worker": role()}}, "'Always' must be one of Never, OnFailure"),
-        ({"mpiReplicaSpecs": {"Launcher": role(), "Worker": role()}, "runPolicy": {"cleanPodPolicy": "Some"}}, "'Some' must be one of"),
+        (
+            {"mpiReplicaSpecs": {"Launcher": role(2), "Worker": role()}},
+            "[Launcher].replicas: must be 1, not 2",
+        ),
+        (
+            {"mpiReplicaSpecs": {"Launcher": role(), "Worker": role(0)}},
+            "greater than or equal to 1, not 0",
+        ),
+        (
+            {"mpiReplicaSpecs": {"Launcher": role(restart="Always"), "Worker": role()}},
+            "'Always' must be one of Never, OnFailure",
+        ),
+        (
+            {
+                "mpiReplicaSpecs": {"Launcher": role(), "Worker": role()},
+                "runPolicy": {"cleanPodPolicy": "Some"},
+            },
+            "'Some' must be one of",
+        ),
     ],
 )
-def test_a_spec_that_makes_no_sense_gets_an_event_and_nothing_else(stage: Stage, spec: Object, text: str) -> None:
+def test_a_spec_that_makes_no_sense_gets_an_event_and_nothing_else(
+    stage: Stage, spec: Object, text: str
+) -> None:
     stage.create(MPIJOBS, {"metadata": {"name": "j"}, "spec": spec})
     ((kind, reason, message),) = stage.events("MPIJob")
     assert (kind, reason) == ("Warning", "ValidationError")

@@ -1,4 +1,6 @@
-"""How ranks come into the pods of an MPIJob: the remote shell, the worker that answers it, and what is said without mpirun."""
+"""How ranks come into the pods of an MPIJob: the remote shell, the worker that answers it, and what
+is said without mpirun.
+"""
 
 import asyncio
 from pathlib import Path
@@ -11,12 +13,19 @@ JOB = {MPI_JOB: "a-uid"}
 
 
 def worker(name: str = "j-worker-0", **fields: object) -> Object:
-    container: Object = {"name": "mpi", "image": ANY_IMAGE, "command": [MPI_WORKER], "env": [{"name": "MINE", "value": name}]}
+    container: Object = {
+        "name": "mpi",
+        "image": ANY_IMAGE,
+        "command": [MPI_WORKER],
+        "env": [{"name": "MINE", "value": name}],
+    }
     return pod(container | fields, name=name, annotations=JOB, hostname=name)
 
 
 def launcher(script: str, **container: object) -> Object:
-    made = pod(shell(script, **container), name="j-launcher-x", annotations=JOB, hostname="j-launcher")
+    made = pod(
+        shell(script, **container), name="j-launcher-x", annotations=JOB, hostname="j-launcher"
+    )
     made["metadata"]["labels"] = {"training.kubeflow.org/job-role": "launcher"}
     return made
 
@@ -28,7 +37,10 @@ def _waiting(container: Object) -> Object:
 
 
 def test_a_command_runs_in_the_named_workers_pod(tmp_path: Path) -> None:
-    script = "$PRTE_MCA_plm_ssh_agent j-worker-1.j.team-a.svc 'echo \"$MINE in $PWD\" ;' 'exit 7'; echo code $?"
+    script = (
+        "$PRTE_MCA_plm_ssh_agent j-worker-1.j.team-a.svc 'echo \"$MINE in $PWD\" ;' 'exit 7'; echo "
+        "code $?"
+    )
 
     async def scenario() -> None:
         async with machine(tmp_path / "m") as kubelet:
@@ -46,7 +58,9 @@ def test_a_command_runs_in_the_named_workers_pod(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_worker_that_is_killed_takes_its_ranks_along_and_the_launcher_hears_of_it(tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_takes_its_ranks_along_and_the_launcher_hears_of_it(
+    tmp_path: Path,
+) -> None:
     script = "$PRTE_MCA_plm_ssh_agent j-worker-0 'echo started; exec sleep 1000'; echo code $?"
 
     async def scenario() -> None:
@@ -60,14 +74,19 @@ def test_a_worker_that_is_killed_takes_its_ranks_along_and_the_launcher_hears_of
             said = await kubelet.log("j-launcher-x")
             assert "mpi-rsh: the worker pod j-worker-0 has ended\n" in said
             # The script ends well, as mpirun does; the container does not.
-            assert said.endswith("code 255\nmpi-launch: the run lost j-worker-0, whatever its exit code 0 says\n")
+            assert said.endswith(
+                "code 255\nmpi-launch: the run lost j-worker-0, whatever its exit code 0 says\n"
+            )
             assert kubelet.status("j-launcher-x")["phase"] == "Failed"
 
     asyncio.run(scenario())
 
 
 def test_a_launcher_that_ends_ends_what_it_started(tmp_path: Path) -> None:
-    script = "$PRTE_MCA_plm_ssh_agent j-worker-0 'trap \"echo told; exit\" TERM; echo started; while :; do sleep 0.05; done'"
+    script = (
+        '$PRTE_MCA_plm_ssh_agent j-worker-0 \'trap "echo told; exit" TERM; echo started; while :; '
+        "do sleep 0.05; done'"
+    )
 
     async def scenario() -> None:
         async with machine(tmp_path / "m") as kubelet:
@@ -84,7 +103,9 @@ def test_a_launcher_that_ends_ends_what_it_started(tmp_path: Path) -> None:
 def test_a_launcher_that_is_its_own_worker_runs_the_command_itself(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with machine(tmp_path / "m") as kubelet:
-            kubelet.submit(launcher("$PRTE_MCA_plm_ssh_agent -x -o A=b j-launcher.j.team-a.svc 'echo here'"))
+            kubelet.submit(
+                launcher("$PRTE_MCA_plm_ssh_agent -x -o A=b j-launcher.j.team-a.svc 'echo here'")
+            )
             await kubelet.finished("j-launcher-x")
             assert await kubelet.log("j-launcher-x") == "here\n"
 
@@ -92,7 +113,12 @@ def test_a_launcher_that_is_its_own_worker_runs_the_command_itself(tmp_path: Pat
 
 
 def test_without_mpirun_the_launcher_waits_and_says_what_to_install(tmp_path: Path) -> None:
-    bare = {"name": "mpi", "image": ANY_IMAGE, "command": ["mpirun", "hostname"], "env": [{"name": "PATH", "value": str(tmp_path)}]}
+    bare = {
+        "name": "mpi",
+        "image": ANY_IMAGE,
+        "command": ["mpirun", "hostname"],
+        "env": [{"name": "PATH", "value": str(tmp_path)}],
+    }
 
     async def scenario() -> None:
         async with machine(tmp_path / "m") as kubelet:

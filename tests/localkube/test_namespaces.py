@@ -1,4 +1,6 @@
-"""Namespaces on their way out: emptied in order, with conditions that say what is left; and what each namespace is given."""
+"""Namespaces on their way out: emptied in order, with conditions that say what is left; and what
+each namespace is given.
+"""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +16,15 @@ from localkube.controllers.training import Training
 from localkube.errors import ApiError
 from localkube.metadata import Object
 from localkube.objects import Objects
-from localkube.resources import CONFIGMAPS, JOBS, NAMESPACES, PODS, PYTORCHJOBS, SECRETS, SERVICEACCOUNTS
+from localkube.resources import (
+    CONFIGMAPS,
+    JOBS,
+    NAMESPACES,
+    PODS,
+    PYTORCHJOBS,
+    SECRETS,
+    SERVICEACCOUNTS,
+)
 from tests.localkube.stage import SPACE, Stage, pytorchjob, replica
 
 RECORDED = Path(__file__).parents[3] / "shared" / "recorded" / "namespace" / "terminating.json"
@@ -23,7 +33,11 @@ RECORDED = Path(__file__).parents[3] / "shared" / "recorded" / "namespace" / "te
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     def controllers(objects: Objects) -> list[Namespaces | Jobs | Training]:
-        return [Namespaces(objects, "PEM"), Jobs(objects), Training(objects, PyTorch(), Ports(objects))]
+        return [
+            Namespaces(objects, "PEM"),
+            Jobs(objects),
+            Training(objects, PyTorch(), Ports(objects)),
+        ]
 
     made = Stage(tmp_path / "state.db", monkeypatch, controllers)
     made.settle()
@@ -37,7 +51,9 @@ def conditions(stage: Stage) -> list[Object]:
 
 
 def hold(stage: Stage, name: str) -> None:
-    stage.modify(PYTORCHJOBS, name, lambda job: job["metadata"].update(finalizers=["example.com/hold"]))
+    stage.modify(
+        PYTORCHJOBS, name, lambda job: job["metadata"].update(finalizers=["example.com/hold"])
+    )
 
 
 def test_every_namespace_has_an_account_and_the_clusters_certificate(stage: Stage) -> None:
@@ -45,7 +61,10 @@ def test_every_namespace_has_an_account_and_the_clusters_certificate(stage: Stag
     assert stage.get(CONFIGMAPS, "kube-root-ca.crt")["data"] == {"ca.crt": "PEM"}
     stage.delete(CONFIGMAPS, "kube-root-ca.crt")
     stage.delete(SERVICEACCOUNTS, "default")
-    assert (stage.names(SERVICEACCOUNTS), stage.names(CONFIGMAPS)) == (["default"], ["kube-root-ca.crt"])
+    assert (stage.names(SERVICEACCOUNTS), stage.names(CONFIGMAPS)) == (
+        ["default"],
+        ["kube-root-ca.crt"],
+    )
 
 
 def test_a_deleted_namespace_takes_everything_in_it_along(stage: Stage) -> None:
@@ -54,7 +73,10 @@ def test_a_deleted_namespace_takes_everything_in_it_along(stage: Stage) -> None:
         stage.objects.create(SECRETS, SPACE, {"metadata": {"name": f"s{index}"}})
     stage.delete(NAMESPACES, SPACE)
     assert stage.objects.find(NAMESPACES, "", SPACE) is None
-    assert all(stage.objects.list(kind, SPACE) == [] for kind in (PODS, PYTORCHJOBS, SECRETS, SERVICEACCOUNTS, CONFIGMAPS))
+    assert all(
+        stage.objects.list(kind, SPACE) == []
+        for kind in (PODS, PYTORCHJOBS, SECRETS, SERVICEACCOUNTS, CONFIGMAPS)
+    )
 
 
 def test_pods_end_gracefully_before_the_rest_goes(stage: Stage) -> None:
@@ -67,7 +89,10 @@ def test_pods_end_gracefully_before_the_rest_goes(stage: Stage) -> None:
     assert (stage.names(PYTORCHJOBS), len(stage.names(PODS))) == (["j"], 2)
     remaining = conditions(stage)[3]
     assert remaining["reason"] == "SomeResourcesRemain"
-    assert "pods. has 2 resource instances, pytorchjobs.kubeflow.org has 1 resource instances" in remaining["message"]
+    assert (
+        "pods. has 2 resource instances, pytorchjobs.kubeflow.org has 1 resource instances"
+        in remaining["message"]
+    )
     stage.confirm_deletions()
     assert stage.objects.find(NAMESPACES, "", SPACE) is None
 

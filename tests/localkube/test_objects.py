@@ -23,12 +23,18 @@ def objects(tmp_path: Path) -> Iterator[Objects]:
 
 
 def pod(name: str = "p", **spec: object) -> Object:
-    return {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "c", "image": "i"}], **spec},
+    }
 
 
 def training(name: str = "j", workers: int = 1) -> Object:
     template = {"spec": {"containers": [{"name": "pytorch", "image": "i"}]}}
-    return {"metadata": {"name": name}, "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": workers, "template": template}}}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": workers, "template": template}}},
+    }
 
 
 def refused(error: pytest.ExceptionInfo[ApiError]) -> tuple[int, str]:
@@ -37,10 +43,19 @@ def refused(error: pytest.ExceptionInfo[ApiError]) -> tuple[int, str]:
 
 def test_a_new_object_gets_what_only_the_server_may_set(objects: Objects) -> None:
     sent = pod()
-    sent["metadata"] |= {"uid": "mine", "resourceVersion": "7", "generation": 9, "creationTimestamp": "2001-01-01T00:00:00Z"}
+    sent["metadata"] |= {
+        "uid": "mine",
+        "resourceVersion": "7",
+        "generation": 9,
+        "creationTimestamp": "2001-01-01T00:00:00Z",
+    }
     made = objects.create(PODS, "a", sent)["metadata"]
     assert made["uid"] != "mine"
-    assert (made["generation"], made["namespace"], made["resourceVersion"]) == (1, "a", str(objects.store.rv))
+    assert (made["generation"], made["namespace"], made["resourceVersion"]) == (
+        1,
+        "a",
+        str(objects.store.rv),
+    )
     assert not made["creationTimestamp"].startswith("2001")
 
 
@@ -102,9 +117,17 @@ def test_a_custom_kind_must_say_which_version_it_replaces(objects: Objects) -> N
 def test_only_a_change_of_the_spec_raises_the_generation(objects: Objects) -> None:
     objects.create(PYTORCHJOBS, "a", training())
     objects.modify(PYTORCHJOBS, "a", "j", lambda obj: obj["metadata"].update(labels={"x": "y"}))
-    objects.modify(PYTORCHJOBS, "a", "j", lambda obj: obj.update(status={"startTime": "2026-01-01T00:00:00Z"}), subresource="status")
+    objects.modify(
+        PYTORCHJOBS,
+        "a",
+        "j",
+        lambda obj: obj.update(status={"startTime": "2026-01-01T00:00:00Z"}),
+        subresource="status",
+    )
     assert objects.get(PYTORCHJOBS, "a", "j")["metadata"]["generation"] == 1
-    objects.modify(PYTORCHJOBS, "a", "j", lambda obj: obj["spec"].update(training(workers=2)["spec"]))
+    objects.modify(
+        PYTORCHJOBS, "a", "j", lambda obj: obj["spec"].update(training(workers=2)["spec"])
+    )
     assert objects.get(PYTORCHJOBS, "a", "j")["metadata"]["generation"] == 2
 
 
@@ -116,7 +139,9 @@ def test_status_and_spec_are_written_apart(objects: Objects) -> None:
         obj["status"] = {"startTime": "2026-01-01T00:00:00Z"}
 
     assert "status" not in objects.modify(PYTORCHJOBS, "a", "j", both)
-    assert objects.modify(PYTORCHJOBS, "a", "j", both, subresource="status")["status"] == {"startTime": "2026-01-01T00:00:00Z"}
+    assert objects.modify(PYTORCHJOBS, "a", "j", both, subresource="status")["status"] == {
+        "startTime": "2026-01-01T00:00:00Z"
+    }
 
 
 def test_a_finalizer_holds_what_is_deleted_until_it_is_taken_off(objects: Objects) -> None:
@@ -143,7 +168,13 @@ def test_a_running_pod_gets_its_grace_and_no_more(objects: Objects) -> None:
 def test_a_pod_that_does_not_run_goes_at_once(objects: Objects, spec: Object) -> None:
     objects.create(PODS, "a", pod(**spec))
     if spec:
-        objects.modify(PODS, "a", "p", lambda obj: obj["status"].update(phase="Succeeded"), subresource="status")
+        objects.modify(
+            PODS,
+            "a",
+            "p",
+            lambda obj: obj["status"].update(phase="Succeeded"),
+            subresource="status",
+        )
     assert objects.delete(PODS, "a", "p").gone
 
 
@@ -158,7 +189,9 @@ def test_a_job_leaves_its_pods_behind_unless_told_otherwise(objects: Objects) ->
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
     objects.create(JOBS, "a", {"metadata": {"name": "j"}, "spec": {"template": template}})
     request = Request()
-    assert objects.delete(JOBS, "a", "j", request=request).object["metadata"]["finalizers"] == ["orphan"]
+    assert objects.delete(JOBS, "a", "j", request=request).object["metadata"]["finalizers"] == [
+        "orphan"
+    ]
     assert "child pods are preserved" in request.warnings[0]
 
 
@@ -193,7 +226,10 @@ def test_a_written_field_belongs_to_its_manager(objects: Objects) -> None:
     assert [entry["manager"] for entry in made["metadata"]["managedFields"]] == ["somebody"]
 
 
-@pytest.mark.parametrize("garbage", [[], "text", None, 7, {"metadata": []}, {"metadata": {"name": 7}}, {"kind": "Secret"}])
+@pytest.mark.parametrize(
+    "garbage",
+    [[], "text", None, 7, {"metadata": []}, {"metadata": {"name": 7}}, {"kind": "Secret"}],
+)
 def test_what_is_no_such_object_is_refused(objects: Objects, garbage: object) -> None:
     with pytest.raises(ApiError) as error:
         objects.create(CONFIGMAPS, "a", garbage)  # type: ignore[arg-type]

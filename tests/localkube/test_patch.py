@@ -12,12 +12,18 @@ from localkube.errors import ApiError
 
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.text(max_size=3)
 KEYS = st.sampled_from(["a", "b", "a/b", "m~n", ""])
-VALUES: st.SearchStrategy[Any] = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3))
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3)
+)
 MAPS = st.dictionaries(KEYS, VALUES, max_size=4)
 
 
 def without_nulls(value: Any) -> Any:
-    return {key: without_nulls(item) for key, item in value.items() if item is not None} if isinstance(value, dict) else value
+    return (
+        {key: without_nulls(item) for key, item in value.items() if item is not None}
+        if isinstance(value, dict)
+        else value
+    )
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +69,9 @@ def test_a_merge_patch_does_what_rfc_7386_shows(target: Any, change: Any, result
 
 
 @given(MAPS, MAPS.map(without_nulls))
-def test_the_merge_patch_of_a_difference_gives_the_target(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_the_merge_patch_of_a_difference_gives_the_target(
+    old: dict[str, Any], new: dict[str, Any]
+) -> None:
     before = copy.deepcopy(old)
     assert patch.merge(old, difference(old, new)) == new
     assert old == before
@@ -91,8 +99,16 @@ def test_a_merged_object_shares_nothing_with_what_it_came_from() -> None:
         ({"a": 1, "b": 2}, {"op": "remove", "path": "/a"}, {"b": 2}),
         ({"a": [1, 2]}, {"op": "remove", "path": "/a/0"}, {"a": [2]}),
         ({"a": 1}, {"op": "replace", "path": "/a", "value": None}, {"a": None}),
-        ({"a": {"b": 1}, "c": {}}, {"op": "move", "from": "/a/b", "path": "/c/d"}, {"a": {}, "c": {"d": 1}}),
-        ({"a": {"b": 1}}, {"op": "copy", "from": "/a", "path": "/c"}, {"a": {"b": 1}, "c": {"b": 1}}),
+        (
+            {"a": {"b": 1}, "c": {}},
+            {"op": "move", "from": "/a/b", "path": "/c/d"},
+            {"a": {}, "c": {"d": 1}},
+        ),
+        (
+            {"a": {"b": 1}},
+            {"op": "copy", "from": "/a", "path": "/c"},
+            {"a": {"b": 1}, "c": {"b": 1}},
+        ),
         ({"a/b": 1, "m~n": 2}, {"op": "remove", "path": "/a~1b"}, {"m~n": 2}),
         ({"m~n": 2, "": 1}, {"op": "remove", "path": "/m~0n"}, {"": 1}),
         ({"": 1}, {"op": "remove", "path": "/"}, {}),
@@ -102,7 +118,9 @@ def test_a_merged_object_shares_nothing_with_what_it_came_from() -> None:
         ({"a": {}}, {"op": "replace", "path": "/a/b", "value": 1}, {"a": {"b": 1}}),
     ],
 )
-def test_an_operation_does_what_a_real_server_does(target: Any, operation: dict[str, Any], result: Any) -> None:
+def test_an_operation_does_what_a_real_server_does(
+    target: Any, operation: dict[str, Any], result: Any
+) -> None:
     assert run(target, operation) == result
 
 
@@ -148,7 +166,12 @@ def test_what_is_no_list_of_operations_is_400(operations: Any) -> None:
 
 def test_a_failing_operation_leaves_the_target_as_it_was() -> None:
     target = {"a": [1]}
-    assert refused(target, {"op": "add", "path": "/a/-", "value": 2}, {"op": "remove", "path": "/b"}).code == 422
+    assert (
+        refused(
+            target, {"op": "add", "path": "/a/-", "value": 2}, {"op": "remove", "path": "/b"}
+        ).code
+        == 422
+    )
     assert target == {"a": [1]}
 
 
@@ -177,7 +200,10 @@ def test_moves_that_deepen_each_time_end_at_a_bound() -> None:
 @given(MAPS, VALUES)
 def test_what_was_added_is_there_and_can_be_taken_back(target: dict[str, Any], value: Any) -> None:
     path = "/new~1one"
-    there = [{"op": "add", "path": path, "value": value}, {"op": "test", "path": path, "value": value}]
+    there = [
+        {"op": "add", "path": path, "value": value},
+        {"op": "test", "path": path, "value": value},
+    ]
     assert run(target, *there, {"op": "remove", "path": path}) == target
 
 
@@ -193,8 +219,19 @@ def merged(target: dict[str, Any], **spec: Any) -> Any:
 
 
 def test_containers_merge_by_name_and_their_ports_by_number() -> None:
-    target = pod(containers=[{"name": "a", "image": "1", "ports": [{"containerPort": 1}]}, {"name": "b", "args": ["x"]}])
-    spec = merged(target, containers=[{"name": "a", "image": "2", "ports": [{"containerPort": 2}]}, {"name": "b", "args": ["y"]}])
+    target = pod(
+        containers=[
+            {"name": "a", "image": "1", "ports": [{"containerPort": 1}]},
+            {"name": "b", "args": ["x"]},
+        ]
+    )
+    spec = merged(
+        target,
+        containers=[
+            {"name": "a", "image": "2", "ports": [{"containerPort": 2}]},
+            {"name": "b", "args": ["y"]},
+        ],
+    )
     a, b = spec["containers"]
     assert a == {"name": "a", "image": "2", "ports": [{"containerPort": 2}, {"containerPort": 1}]}
     assert b == {"name": "b", "args": ["y"]}
@@ -202,7 +239,9 @@ def test_containers_merge_by_name_and_their_ports_by_number() -> None:
 
 def test_tolerations_are_replaced_and_finalizers_are_joined() -> None:
     target = pod(tolerations=[{"key": "a"}]) | {"metadata": {"finalizers": ["x/a"]}}
-    result = patch.strategic(target, {"metadata": {"finalizers": ["x/b"]}, "spec": {"tolerations": [{"key": "b"}]}})
+    result = patch.strategic(
+        target, {"metadata": {"finalizers": ["x/b"]}, "spec": {"tolerations": [{"key": "b"}]}}
+    )
     assert result["spec"]["tolerations"] == [{"key": "b"}]
     assert sorted(result["metadata"]["finalizers"]) == ["x/a", "x/b"]
 
@@ -214,24 +253,45 @@ def test_service_ports_merge_by_port() -> None:
 
 
 def test_conditions_merge_by_type_and_null_removes_a_field() -> None:
-    target = {"kind": "Pod", "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "x"}], "phase": "Running"}}
-    change = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": None}], "phase": None}}
-    assert patch.strategic(target, change)["status"] == {"conditions": [{"type": "Ready", "status": "False"}]}
+    target = {
+        "kind": "Pod",
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True", "reason": "x"}],
+            "phase": "Running",
+        },
+    }
+    change = {
+        "status": {
+            "conditions": [{"type": "Ready", "status": "False", "reason": None}],
+            "phase": None,
+        }
+    }
+    assert patch.strategic(target, change)["status"] == {
+        "conditions": [{"type": "Ready", "status": "False"}]
+    }
 
 
 def test_an_item_marked_for_deletion_goes() -> None:
     target = pod(containers=[{"name": "a"}, {"name": "b"}])
-    assert merged(target, containers=[{"name": "a", "$patch": "delete"}])["containers"] == [{"name": "b"}]
+    assert merged(target, containers=[{"name": "a", "$patch": "delete"}])["containers"] == [
+        {"name": "b"}
+    ]
 
 
 def test_a_list_or_map_marked_for_replacement_is_replaced() -> None:
     target = pod(containers=[{"name": "a"}], securityContext={"runAsUser": 1})
-    spec = merged(target, containers=[{"name": "b"}, {"$patch": "replace"}], securityContext={"$patch": "replace", "fsGroup": 2})
+    spec = merged(
+        target,
+        containers=[{"name": "b"}, {"$patch": "replace"}],
+        securityContext={"$patch": "replace", "fsGroup": 2},
+    )
     assert spec == {"containers": [{"name": "b"}], "securityContext": {"fsGroup": 2}}
 
 
 def test_a_map_marked_for_deletion_is_emptied() -> None:
-    assert merged(pod(securityContext={"runAsUser": 1}), securityContext={"$patch": "delete"}) == {"securityContext": {}}
+    assert merged(pod(securityContext={"runAsUser": 1}), securityContext={"$patch": "delete"}) == {
+        "securityContext": {}
+    }
 
 
 def test_named_scalars_are_deleted_from_a_list() -> None:
@@ -242,7 +302,13 @@ def test_named_scalars_are_deleted_from_a_list() -> None:
 
 def test_the_order_of_elements_is_set_and_others_keep_their_place() -> None:
     target = pod(containers=[{"name": name} for name in "abcd"])
-    spec = merged(target, **{"$setElementOrder/containers": [{"name": "d"}, {"name": "b"}], "containers": [{"name": "b", "image": "2"}]})
+    spec = merged(
+        target,
+        **{
+            "$setElementOrder/containers": [{"name": "d"}, {"name": "b"}],
+            "containers": [{"name": "b", "image": "2"}],
+        },
+    )
     assert [item["name"] for item in spec["containers"]] == ["a", "c", "d", "b"]
     assert spec["containers"][3]["image"] == "2"
 
@@ -250,11 +316,17 @@ def test_the_order_of_elements_is_set_and_others_keep_their_place() -> None:
 def test_a_volume_changes_its_kind_when_its_keys_are_named() -> None:
     target = pod(volumes=[{"name": "v", "emptyDir": {}}])
     change = {"$retainKeys": ["name", "hostPath"], "name": "v", "hostPath": {"path": "/x"}}
-    assert merged(target, volumes=[change])["volumes"] == [{"name": "v", "hostPath": {"path": "/x"}}]
+    assert merged(target, volumes=[change])["volumes"] == [
+        {"name": "v", "hostPath": {"path": "/x"}}
+    ]
 
 
 def test_what_was_not_there_comes_without_directives_and_nulls() -> None:
-    change = {"containers": [{"name": "a", "image": None, "$setElementOrder/env": []}], "x": {"$patch": "delete"}, "y": {"z": None}}
+    change = {
+        "containers": [{"name": "a", "image": None, "$setElementOrder/env": []}],
+        "x": {"$patch": "delete"},
+        "y": {"z": None},
+    }
     assert merged(pod(), **change) == {"containers": [{"name": "a"}], "y": {}}
 
 
@@ -279,7 +351,9 @@ def test_a_wrong_directive_is_refused(change: dict[str, Any], code: int) -> None
 
 
 @given(MAPS, MAPS)
-def test_a_strategic_merge_patch_leaves_its_inputs_alone(target: dict[str, Any], change: dict[str, Any]) -> None:
+def test_a_strategic_merge_patch_leaves_its_inputs_alone(
+    target: dict[str, Any], change: dict[str, Any]
+) -> None:
     before = copy.deepcopy((target, change))
     patch.strategic(target, change)
     assert (target, change) == before

@@ -21,7 +21,9 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
 
 def serve(stage: Stage, name: str, port: int) -> None:
     metadata = {"name": name, "annotations": {ADDRESS: f"127.0.0.1:{port}"}}
-    stage.create(SERVICES, {"metadata": metadata, "spec": {"clusterIP": "None", "ports": [{"port": 1}]}})
+    stage.create(
+        SERVICES, {"metadata": metadata, "spec": {"clusterIP": "None", "ports": [{"port": 1}]}}
+    )
 
 
 def test_ports_are_in_their_range_and_never_given_twice_in_a_row(stage: Stage) -> None:
@@ -57,6 +59,8 @@ def test_the_next_port_comes_after_the_last_and_begins_again_at_the_end(stage: S
     assert FIRST <= picked < LAST - 1
 
 
-@pytest.mark.parametrize("text", ["", "127.0.0.1", "127.0.0.1:", "10.0.0.1:20000", "127.0.0.1:abc", "127.0.0.1:123456"])
+@pytest.mark.parametrize(
+    "text", ["", "127.0.0.1", "127.0.0.1:", "10.0.0.1:20000", "127.0.0.1:abc", "127.0.0.1:123456"]
+)
 def test_a_broken_address_has_no_port(text: str) -> None:
     assert port_of(text) is None

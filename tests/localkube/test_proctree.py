@@ -21,7 +21,9 @@ PIPES: dict = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
 def tree() -> Iterator[subprocess.Popen[bytes]]:
     """A shell with a child, a grandchild and a grandchild in a session of its own, all marked."""
     script = "sh -c 'sleep 60 & setsid sleep 60 & wait' & wait"
-    with subprocess.Popen(["sh", "-c", script], env={"PATH": "/usr/bin:/bin", MARK: "yes"}) as process:
+    with subprocess.Popen(
+        ["sh", "-c", script], env={"PATH": "/usr/bin:/bin", MARK: "yes"}
+    ) as process:
         until(lambda: names(proctree.descendants(process.pid)) == ["sh", "sleep", "sleep"])
         yield process
         assert proctree.kill_all(lambda: proctree.marked(MARK), 10) == []
@@ -45,7 +47,10 @@ def test_descendants_are_found_at_any_depth_and_session(tree: subprocess.Popen[b
 
 
 def test_children_of_a_thread_are_found() -> None:
-    script = "import subprocess, threading\nt = threading.Thread(target=lambda: subprocess.run(['sleep', '60']))\nt.start()\nt.join()"
+    script = (
+        "import subprocess, threading\nt = threading.Thread(target=lambda: "
+        "subprocess.run(['sleep', '60']))\nt.start()\nt.join()"
+    )
     with subprocess.Popen([sys.executable, "-c", script]) as process:
         until(lambda: names(proctree.descendants(process.pid)) == ["sleep"])
         assert proctree.kill_all(lambda: [process.pid], 10) == []
@@ -59,7 +64,10 @@ def test_a_process_is_known_by_its_start() -> None:
 
 
 def test_a_name_with_blanks_and_parentheses_does_not_confuse() -> None:
-    odd = "import ctypes, sys; ctypes.CDLL(None).prctl(15, b') S 1 (x '); print(flush=True); sys.stdin.read()"
+    odd = (
+        "import ctypes, sys; ctypes.CDLL(None).prctl(15, b') S 1 (x '); print(flush=True); "
+        "sys.stdin.read()"
+    )
     with subprocess.Popen([sys.executable, "-c", odd], **PIPES) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -88,7 +96,9 @@ def test_a_signal_goes_to_that_very_process_only(tree: subprocess.Popen[bytes]) 
 
 
 def test_marked_processes_are_found_by_their_environment(tree: subprocess.Popen[bytes]) -> None:
-    assert proctree.marked(MARK) == dict.fromkeys([tree.pid, *proctree.descendants(tree.pid)], "yes")
+    assert proctree.marked(MARK) == dict.fromkeys(
+        [tree.pid, *proctree.descendants(tree.pid)], "yes"
+    )
     assert proctree.marked(MARK[:-1]) == {}
 
 
@@ -106,7 +116,9 @@ def test_what_keeps_forking_is_killed_too() -> None:
 
 
 def test_memory_shared_by_forks_counts_once_exactly_and_twice_quickly() -> None:
-    script = "import os, sys; hog = b'x' * (50 << 20); os.fork(); print(flush=True); sys.stdin.read()"
+    script = (
+        "import os, sys; hog = b'x' * (50 << 20); os.fork(); print(flush=True); sys.stdin.read()"
+    )
     with subprocess.Popen([sys.executable, "-c", script], **PIPES) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -126,7 +138,9 @@ os.wait()
 
 
 def test_processor_time_of_ended_children_stays_counted() -> None:
-    with subprocess.Popen(["sh", "-c", '"$@"; echo; read line', "sh", sys.executable, "-c", BUSY_CHILD], **PIPES) as process:
+    with subprocess.Popen(
+        ["sh", "-c", '"$@"; echo; read line', "sh", sys.executable, "-c", BUSY_CHILD], **PIPES
+    ) as process:
         assert process.stdout is not None
         process.stdout.readline()
         assert 0.3 <= proctree.cpu_seconds(process.pid) < 10
@@ -135,6 +149,10 @@ def test_processor_time_of_ended_children_stays_counted() -> None:
 def test_what_is_gone_uses_nothing() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
-    assert (proctree.rss([process.pid]), proctree.pss([process.pid]), proctree.cpu_seconds(process.pid)) == (0, 0, 0)
+    assert (
+        proctree.rss([process.pid]),
+        proctree.pss([process.pid]),
+        proctree.cpu_seconds(process.pid),
+    ) == (0, 0, 0)
     assert proctree.descendants(process.pid) == []
     assert not proctree.send(process.pid, NEVER, signal.SIGKILL)

@@ -16,7 +16,11 @@ from tests.localkube.stage import SPACE, Stage, pytorchjob, replica
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    made = Stage(tmp_path / "state.db", monkeypatch, lambda objects: [Training(objects, PyTorch(), Ports(objects))])
+    made = Stage(
+        tmp_path / "state.db",
+        monkeypatch,
+        lambda objects: [Training(objects, PyTorch(), Ports(objects))],
+    )
     yield made
     made.close()
 
@@ -26,7 +30,9 @@ def submit(stage: Stage, replicas: Object, policy: Object | None = None, **spec:
 
 
 def variables(stage: Stage, pod: str) -> dict[str, str]:
-    return {each["name"]: each["value"] for each in stage.get(PODS, pod)["spec"]["containers"][0]["env"]}
+    return {
+        each["name"]: each["value"] for each in stage.get(PODS, pod)["spec"]["containers"][0]["env"]
+    }
 
 
 def port(stage: Stage, service: str) -> str:
@@ -39,7 +45,10 @@ def test_each_replica_gets_a_pod_and_a_headless_service(stage: Stage) -> None:
     assert stage.names(PODS) == stage.names(SERVICES) == ["j-master-0", "j-worker-0", "j-worker-1"]
     service = stage.get(SERVICES, "j-worker-1")
     assert service["spec"]["clusterIP"] == "None"
-    assert service["spec"]["ports"][0] | {"name": "pytorchjob-port", "port": 23456} == service["spec"]["ports"][0]
+    assert (
+        service["spec"]["ports"][0] | {"name": "pytorchjob-port", "port": 23456}
+        == service["spec"]["ports"][0]
+    )
     for owned in (service, stage.get(PODS, "j-worker-1")):
         assert owned["metadata"]["ownerReferences"] == [
             {
@@ -70,12 +79,18 @@ def test_pods_carry_the_operators_labels_over_the_templates_own(stage: Stage) ->
         "training.kubeflow.org/replica-index": "0",
     }
     assert metadata["annotations"] == {"note": "kept"}
-    assert stage.get(PODS, "j-master-0")["metadata"]["labels"]["training.kubeflow.org/job-role"] == "master"
+    assert (
+        stage.get(PODS, "j-master-0")["metadata"]["labels"]["training.kubeflow.org/job-role"]
+        == "master"
+    )
 
 
 def test_without_a_master_worker_0_has_its_role(stage: Stage) -> None:
     submit(stage, {"Worker": replica(2)})
-    roles = [pod["metadata"]["labels"].get("training.kubeflow.org/job-role") for pod in stage.objects.list(PODS, SPACE)]
+    roles = [
+        pod["metadata"]["labels"].get("training.kubeflow.org/job-role")
+        for pod in stage.objects.list(PODS, SPACE)
+    ]
     assert roles == ["master", None]
 
 
@@ -107,9 +122,14 @@ def test_with_auto_the_world_is_as_large_as_there_are_pods(stage: Stage) -> None
     assert (given["WORLD_SIZE"], given["PET_NPROC_PER_NODE"]) == ("3", "auto")
 
 
-def test_the_operators_variables_come_last_and_the_machines_only_where_the_user_has_none(stage: Stage) -> None:
+def test_the_operators_variables_come_last_and_the_machines_only_where_the_user_has_none(
+    stage: Stage,
+) -> None:
     master = replica()
-    master["template"]["spec"]["containers"][0]["env"] = [{"name": "RANK", "value": "9"}, {"name": "GLOO_SOCKET_IFNAME", "value": "eth0"}]
+    master["template"]["spec"]["containers"][0]["env"] = [
+        {"name": "RANK", "value": "9"},
+        {"name": "GLOO_SOCKET_IFNAME", "value": "eth0"},
+    ]
     submit(stage, {"Master": master})
     env = stage.get(PODS, "j-master-0")["spec"]["containers"][0]["env"]
     assert [each["value"] for each in env if each["name"] == "RANK"] == ["9", "0"]
@@ -134,8 +154,16 @@ def test_an_elastic_job_meets_at_worker_0_which_hosts_the_store(stage: Stage) ->
     submit(stage, {"Worker": replica(3)}, elasticPolicy=policy)
     host, other = variables(stage, "j-worker-0"), variables(stage, "j-worker-2")
     assert other["PET_RDZV_ENDPOINT"] == f"127.0.0.1:{port(stage, 'j-worker-0')}"
-    assert (other["PET_RDZV_BACKEND"], other["PET_NNODES"], other["PET_MAX_RESTARTS"], other["PET_RDZV_ID"]) == ("c10d", "2:4", "7", "id")
-    assert (host["PET_RDZV_CONF"], other["PET_RDZV_CONF"]) == ("last_call_timeout=2,is_host=1", "last_call_timeout=2,is_host=0")
+    assert (
+        other["PET_RDZV_BACKEND"],
+        other["PET_NNODES"],
+        other["PET_MAX_RESTARTS"],
+        other["PET_RDZV_ID"],
+    ) == ("c10d", "2:4", "7", "id")
+    assert (host["PET_RDZV_CONF"], other["PET_RDZV_CONF"]) == (
+        "last_call_timeout=2,is_host=1",
+        "last_call_timeout=2,is_host=0",
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,7 +174,10 @@ def test_an_elastic_job_meets_at_worker_0_which_hosts_the_store(stage: Stage) ->
         ({"maxReplicas": 5}, {"PET_NNODES": "5:5"}),
         ({"standalone": True}, {"PET_STANDALONE": "1"}),
         ({"nProcPerNode": 4}, {"PET_NPROC_PER_NODE": "4"}),
-        ({"rdzvBackend": "etcd", "rdzvHost": "etcd.example", "rdzvPort": 2379}, {"PET_RDZV_ENDPOINT": "etcd.example:2379"}),
+        (
+            {"rdzvBackend": "etcd", "rdzvHost": "etcd.example", "rdzvPort": 2379},
+            {"PET_RDZV_ENDPOINT": "etcd.example:2379"},
+        ),
         ({"rdzvConf": [{"key": "is_host", "value": "true"}]}, {"PET_RDZV_CONF": "is_host=true"}),
     ],
 )
@@ -157,7 +188,9 @@ def test_elastic_policies(stage: Stage, policy: Object, expected: dict[str, str]
 
 
 def test_a_rendezvous_host_named_as_one_of_the_jobs_pods_is_that_pods_address(stage: Stage) -> None:
-    submit(stage, {"Worker": replica(2)}, elasticPolicy={"rdzvHost": "j-worker-1", "rdzvPort": 29400})
+    submit(
+        stage, {"Worker": replica(2)}, elasticPolicy={"rdzvHost": "j-worker-1", "rdzvPort": 29400}
+    )
     given = variables(stage, "j-worker-1")
     assert given["PET_RDZV_ENDPOINT"] == f"127.0.0.1:{port(stage, 'j-worker-1')}"
     assert given["PET_RDZV_CONF"] == "is_host=1"
@@ -165,22 +198,38 @@ def test_a_rendezvous_host_named_as_one_of_the_jobs_pods_is_that_pods_address(st
 
 def test_the_named_container_gets_the_port_unless_it_has_one(stage: Stage) -> None:
     own = replica()
-    own["template"]["spec"]["containers"][0]["ports"] = [{"name": "pytorchjob-port", "containerPort": 9}]
+    own["template"]["spec"]["containers"][0]["ports"] = [
+        {"name": "pytorchjob-port", "containerPort": 9}
+    ]
     submit(stage, {"Master": replica(), "Worker": own})
-    ports = [stage.get(PODS, name)["spec"]["containers"][0]["ports"] for name in ("j-master-0", "j-worker-0")]
+    ports = [
+        stage.get(PODS, name)["spec"]["containers"][0]["ports"]
+        for name in ("j-master-0", "j-worker-0")
+    ]
     assert [[port["containerPort"] for port in each] for each in ports] == [[23456], [9]]
 
 
 def test_a_restart_policy_in_the_template_is_overwritten_and_told(stage: Stage) -> None:
-    submit(stage, {"Master": replica(restart="ExitCode"), "Worker": replica(restart="OnFailure", restartPolicy="Always")})
-    assert [stage.get(PODS, name)["spec"]["restartPolicy"] for name in ("j-master-0", "j-worker-0")] == ["Never", "OnFailure"]
+    submit(
+        stage,
+        {
+            "Master": replica(restart="ExitCode"),
+            "Worker": replica(restart="OnFailure", restartPolicy="Always"),
+        },
+    )
+    assert [
+        stage.get(PODS, name)["spec"]["restartPolicy"] for name in ("j-master-0", "j-worker-0")
+    ] == ["Never", "OnFailure"]
     assert stage.reasons("PyTorchJob").count("SetPodTemplateRestartPolicy") == 1
 
 
 def test_every_replica_of_every_job_has_a_port_of_its_own(stage: Stage) -> None:
     for name in ("a", "b"):
         stage.create(PYTORCHJOBS, pytorchjob(name, {"Master": replica(), "Worker": replica(2)}))
-    addresses = [service["metadata"]["annotations"][ADDRESS] for service in stage.objects.list(SERVICES, SPACE)]
+    addresses = [
+        service["metadata"]["annotations"][ADDRESS]
+        for service in stage.objects.list(SERVICES, SPACE)
+    ]
     assert len(set(addresses)) == 6
 
 

@@ -12,16 +12,49 @@ from localkube import quantities
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1", "1"), ("0.5", "0.5"), ("500m", "0.5"), (".5", "0.5"), ("5.", "5"), ("+2", "2"), ("-1Ki", "-1024"),
-        ("1Gi", str(2**30)), ("1.5Gi", str(3 * 2**29)), ("1G", "1000000000"), ("1E", str(10**18)), ("1e3", "1000"),
-        ("1E3", "1000"), ("2e-2", "0.02"), ("100n", "1e-7"), ("7u", "7e-6"), (8, "8"), (0.25, "0.25"),
+        ("1", "1"),
+        ("0.5", "0.5"),
+        ("500m", "0.5"),
+        (".5", "0.5"),
+        ("5.", "5"),
+        ("+2", "2"),
+        ("-1Ki", "-1024"),
+        ("1Gi", str(2**30)),
+        ("1.5Gi", str(3 * 2**29)),
+        ("1G", "1000000000"),
+        ("1E", str(10**18)),
+        ("1e3", "1000"),
+        ("1E3", "1000"),
+        ("2e-2", "0.02"),
+        ("100n", "1e-7"),
+        ("7u", "7e-6"),
+        (8, "8"),
+        (0.25, "0.25"),
     ],
-)  # fmt: skip
+)
 def test_it_reads_every_form(text: str | int | float, value: str) -> None:
     assert quantities.parse(text) == Decimal(value)
 
 
-@pytest.mark.parametrize("text", ["", " ", "12 gigs", "1Gi ", "1.2.3", "-", ".", "1i", "Gi", "0x10", "１", "1KB", "9" * 65, True])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "12 gigs",
+        "1Gi ",
+        "1.2.3",
+        "-",
+        ".",
+        "1i",
+        "Gi",
+        "0x10",
+        "１",
+        "1KB",
+        "9" * 65,
+        True,
+    ],
+)
 def test_it_refuses_what_does_not_look_like_one(text: str) -> None:
     with pytest.raises(ValueError, match=r"quantities must match|suffix"):
         quantities.parse(text)
@@ -36,11 +69,29 @@ def test_an_unknown_suffix_is_named_as_the_fault(text: str) -> None:
 @pytest.mark.parametrize(
     ("given", "stored"),
     [
-        ("0.5", "500m"), ("1024Mi", "1Gi"), ("1000", "1k"), (16, "16"), ("1500", "1500"), ("0.5Gi", "512Mi"), ("1.5Gi", "1536Mi"),
-        ("100", "100"), ("1000Mi", "1000Mi"), ("1e3", "1e3"), ("12e2", "1200"), ("0", "0"), ("0Gi", "0"), ("512", "512"),
-        ("1000m", "1"), ("0.1n", "1n"), ("1.5", "1500m"), ("100Ki", "100Ki"), ("1023", "1023"), ("0.5Ki", "512"), ("-2000", "-2k"),
+        ("0.5", "500m"),
+        ("1024Mi", "1Gi"),
+        ("1000", "1k"),
+        (16, "16"),
+        ("1500", "1500"),
+        ("0.5Gi", "512Mi"),
+        ("1.5Gi", "1536Mi"),
+        ("100", "100"),
+        ("1000Mi", "1000Mi"),
+        ("1e3", "1e3"),
+        ("12e2", "1200"),
+        ("0", "0"),
+        ("0Gi", "0"),
+        ("512", "512"),
+        ("1000m", "1"),
+        ("0.1n", "1n"),
+        ("1.5", "1500m"),
+        ("100Ki", "100Ki"),
+        ("1023", "1023"),
+        ("0.5Ki", "512"),
+        ("-2000", "-2k"),
     ],
-)  # fmt: skip
+)
 def test_it_writes_the_canonical_form(given: str | int, stored: str) -> None:
     assert quantities.canonical(given) == stored
 

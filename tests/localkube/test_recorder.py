@@ -1,4 +1,6 @@
-"""Events: both forms, counted when they repeat, never in the way of what they tell of; and how they expire."""
+"""Events: both forms, counted when they repeat, never in the way of what they tell of; and how they
+expire.
+"""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -15,7 +17,9 @@ from tests.localkube.stage import SPACE, Stage
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    made = Stage(tmp_path / "state.db", monkeypatch, lambda objects: [EventExpiry(objects, bound=5)])
+    made = Stage(
+        tmp_path / "state.db", monkeypatch, lambda objects: [EventExpiry(objects, bound=5)]
+    )
     yield made
     made.close()
 
@@ -30,7 +34,9 @@ def told(stage: Stage, namespace: str = SPACE) -> list[Object]:
 
 
 def test_an_event_names_what_it_is_about(stage: Stage, about: Object) -> None:
-    Recorder(stage.objects, "tester", host="here").event(about, "Warning", "Bad", "It went wrong", field_path="spec.part")
+    Recorder(stage.objects, "tester", host="here").event(
+        about, "Warning", "Bad", "It went wrong", field_path="spec.part"
+    )
     (event,) = told(stage)
     assert event["involvedObject"] == {
         "apiVersion": "v1",
@@ -43,7 +49,11 @@ def test_an_event_names_what_it_is_about(stage: Stage, about: Object) -> None:
     }
     assert (event["type"], event["reason"], event["message"]) == ("Warning", "Bad", "It went wrong")
     assert event["source"] == {"component": "tester", "host": "here"}
-    assert (event["count"], event["firstTimestamp"], event["lastTimestamp"]) == (1, "2026-11-21T03:00:00Z", "2026-11-21T03:00:00Z")
+    assert (event["count"], event["firstTimestamp"], event["lastTimestamp"]) == (
+        1,
+        "2026-11-21T03:00:00Z",
+        "2026-11-21T03:00:00Z",
+    )
 
 
 def test_the_same_within_an_hour_raises_the_count(stage: Stage, about: Object) -> None:
@@ -53,7 +63,10 @@ def test_the_same_within_an_hour_raises_the_count(stage: Stage, about: Object) -
         stage.settle(60)
     recorder.event(about, "Normal", "Tick", "something else")
     counts = {event["message"]: (event["count"], event["lastTimestamp"]) for event in told(stage)}
-    assert counts == {"again": (3, "2026-11-21T03:02:00Z"), "something else": (1, "2026-11-21T03:03:00Z")}
+    assert counts == {
+        "again": (3, "2026-11-21T03:02:00Z"),
+        "something else": (1, "2026-11-21T03:03:00Z"),
+    }
 
 
 def test_after_an_hour_it_is_told_anew(stage: Stage, about: Object) -> None:
@@ -72,7 +85,9 @@ def test_the_modern_form_has_an_event_time_and_a_series(stage: Stage, about: Obj
     assert (event["eventTime"], event["action"]) == ("2026-11-21T03:00:00.000000Z", "Scheduling")
     assert event["reportingComponent"] == "default-scheduler"
     assert event["series"] == {"count": 3, "lastObservedTime": "2026-11-21T03:00:00.000000Z"}
-    assert not {"count", "firstTimestamp", "lastTimestamp"} & {key for key, value in event.items() if value}
+    assert not {"count", "firstTimestamp", "lastTimestamp"} & {
+        key for key, value in event.items() if value
+    }
 
 
 def test_a_long_message_is_cut_to_1024_bytes(stage: Stage, about: Object) -> None:

@@ -1,4 +1,6 @@
-"""The registry, and what a pod, a job or a config map becomes and may not be, compared with recorded answers where there are any."""
+"""The registry, and what a pod, a job or a config map becomes and may not be, compared with
+recorded answers where there are any.
+"""
 
 import copy
 from typing import Any
@@ -7,14 +9,30 @@ import pytest
 
 from localkube import resources, schemas
 from localkube.errors import Cause
-from localkube.resources import CONFIGMAPS, EVENTS, JOBS, NAMESPACES, PODGROUPS, PODS, PRIORITYCLASSES, PYTORCHJOBS, SECRETS, SERVICES
+from localkube.resources import (
+    CONFIGMAPS,
+    EVENTS,
+    JOBS,
+    NAMESPACES,
+    PODGROUPS,
+    PODS,
+    PRIORITYCLASSES,
+    PYTORCHJOBS,
+    SECRETS,
+    SERVICES,
+)
 from localkube.resources.resource import Resource
 from tests.localkube.recorded import exchange
 
 
 def pod(annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
     body = {"containers": [{"name": "main", "image": "train:1"}]} | spec
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "annotations": annotations or {}}, "spec": body}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "annotations": annotations or {}},
+        "spec": body,
+    }
 
 
 def container(**fields: Any) -> dict[str, Any]:
@@ -22,7 +40,11 @@ def container(**fields: Any) -> dict[str, Any]:
 
 
 def named(resource: Resource, name: str = "x", **fields: Any) -> dict[str, Any]:
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name, "uid": "1-2-3"}} | fields
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": name, "uid": "1-2-3"},
+    } | fields
 
 
 def made(resource: Resource, obj: dict[str, Any]) -> dict[str, Any]:
@@ -33,7 +55,9 @@ def made(resource: Resource, obj: dict[str, Any]) -> dict[str, Any]:
     return new
 
 
-def causes(resource: Resource, obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[Cause]:
+def causes(
+    resource: Resource, obj: dict[str, Any], old: dict[str, Any] | None = None
+) -> list[Cause]:
     before = None if old is None else made(resource, old)
     return resources.check(resource, made(resource, obj), before)
 
@@ -54,7 +78,11 @@ def test_every_resource_is_found_by_path_kind_and_key() -> None:
 
 
 def test_discovery_is_as_recorded_for_what_is_served() -> None:
-    for name in ("discovery/api-v1", "discovery/apis-kubeflow.org-v1", "discovery/apis-scheduling.run.ai-v2"):
+    for name in (
+        "discovery/api-v1",
+        "discovery/apis-kubeflow.org-v1",
+        "discovery/apis-scheduling.run.ai-v2",
+    ):
         _, answer = exchange(name)
         group, _, version = answer["groupVersion"].rpartition("/")
         for entry in answer["resources"]:
@@ -66,16 +94,26 @@ def test_discovery_is_as_recorded_for_what_is_served() -> None:
             assert list(verbs) == entry["verbs"], entry["name"]
             if not subresource:
                 assert (resource.kind, resource.namespaced) == (entry["kind"], entry["namespaced"])
-                assert (list(resource.short_names), list(resource.categories)) == (entry.get("shortNames", []), entry.get("categories", []))
+                assert (list(resource.short_names), list(resource.categories)) == (
+                    entry.get("shortNames", []),
+                    entry.get("categories", []),
+                )
                 assert resource.singular == entry["singularName"]
 
 
 def test_every_custom_kind_has_its_definition() -> None:
-    definitions = {definition["metadata"]["name"]: definition for definition in resources.crd_objects()}
-    jobs = {f"{kind}.kubeflow.org" for kind in ("jaxjobs", "mpijobs", "pytorchjobs", "tfjobs", "xgboostjobs")}
+    definitions = {
+        definition["metadata"]["name"]: definition for definition in resources.crd_objects()
+    }
+    jobs = {
+        f"{kind}.kubeflow.org"
+        for kind in ("jaxjobs", "mpijobs", "pytorchjobs", "tfjobs", "xgboostjobs")
+    }
     assert set(definitions) == jobs | {"queues.scheduling.run.ai", "podgroups.scheduling.run.ai"}
     version = definitions["pytorchjobs.kubeflow.org"]["spec"]["versions"][0]
-    assert version["schema"]["openAPIV3Schema"]["properties"]["spec"]["required"] == ["pytorchReplicaSpecs"]
+    assert version["schema"]["openAPIV3Schema"]["properties"]["spec"]["required"] == [
+        "pytorchReplicaSpecs"
+    ]
     assert version["subresources"]["scale"] == resources.scale_paths(PYTORCHJOBS)
 
 
@@ -94,7 +132,13 @@ def test_a_pod_gets_the_recorded_defaults() -> None:
 
 @pytest.mark.parametrize(
     ("image", "policy"),
-    [("a", "Always"), ("a:latest", "Always"), ("a:1", "IfNotPresent"), ("host:5000/a", "Always"), ("a@sha256:0", "IfNotPresent")],
+    [
+        ("a", "Always"),
+        ("a:latest", "Always"),
+        ("a:1", "IfNotPresent"),
+        ("host:5000/a", "Always"),
+        ("a@sha256:0", "IfNotPresent"),
+    ],
 )
 def test_the_pull_policy_follows_the_tag(image: str, policy: str) -> None:
     assert made(PODS, container(image=image))["spec"]["containers"][0]["imagePullPolicy"] == policy
@@ -111,7 +155,9 @@ def test_the_pull_policy_follows_the_tag(image: str, policy: str) -> None:
         ({"limits": {"nvidia.com/gpu": 1}}, "BestEffort"),
     ],
 )
-def test_the_quality_of_service_follows_the_resources(amounts: dict[str, Any], quality: str) -> None:
+def test_the_quality_of_service_follows_the_resources(
+    amounts: dict[str, Any], quality: str
+) -> None:
     assert made(PODS, container(resources=amounts))["status"]["qosClass"] == quality
 
 
@@ -119,24 +165,43 @@ def test_a_gated_pod_says_so_from_the_start() -> None:
     _, answer = exchange("pod/pending-scheduling-gated")
     created = made(PODS, pod(schedulingGates=[{"name": "a/b"}]))
     recorded = answer["status"]["conditions"][0]
-    assert created["status"]["conditions"][0] | {"lastTransitionTime": ""} == recorded | {"lastTransitionTime": ""}
+    assert created["status"]["conditions"][0] | {"lastTransitionTime": ""} == recorded | {
+        "lastTransitionTime": ""
+    }
 
 
 def test_defaults_are_put_in_once() -> None:
-    for resource, obj in ((PODS, pod()), (JOBS, named(JOBS, spec={"template": {"spec": pod()["spec"]}})), (SERVICES, named(SERVICES))):
+    for resource, obj in (
+        (PODS, pod()),
+        (JOBS, named(JOBS, spec={"template": {"spec": pod()["spec"]}})),
+        (SERVICES, named(SERVICES)),
+    ):
         once = made(resource, obj)
         assert made(resource, once) == once
 
 
 def test_a_job_selects_its_own_pods() -> None:
-    job = made(JOBS, named(JOBS, "train", spec={"template": {"spec": pod(restartPolicy="Never")["spec"]}}))
+    job = made(
+        JOBS, named(JOBS, "train", spec={"template": {"spec": pod(restartPolicy="Never")["spec"]}})
+    )
     labels = job["spec"]["template"]["metadata"]["labels"]
     assert job["spec"]["selector"]["matchLabels"] == {"batch.kubernetes.io/controller-uid": "1-2-3"}
-    assert (labels["batch.kubernetes.io/job-name"], labels["job-name"], labels["controller-uid"]) == ("train", "train", "1-2-3")
+    assert (
+        labels["batch.kubernetes.io/job-name"],
+        labels["job-name"],
+        labels["controller-uid"],
+    ) == ("train", "train", "1-2-3")
     assert job["metadata"]["labels"] == labels
-    assert {key: job["spec"][key] for key in ("parallelism", "completions", "backoffLimit", "suspend", "completionMode")} == {
-        "parallelism": 1, "completions": 1, "backoffLimit": 6, "suspend": False, "completionMode": "NonIndexed",
-    }  # fmt: skip
+    assert {
+        key: job["spec"][key]
+        for key in ("parallelism", "completions", "backoffLimit", "suspend", "completionMode")
+    } == {
+        "parallelism": 1,
+        "completions": 1,
+        "backoffLimit": 6,
+        "suspend": False,
+        "completionMode": "NonIndexed",
+    }
     assert causes(JOBS, job) == []
 
 
@@ -175,7 +240,9 @@ def test_a_service_listens_where_its_pods_do() -> None:
 )
 def test_refusals_are_the_recorded_ones(resource: Resource, name: str) -> None:
     body, answer = exchange(f"errors/{name}")
-    found = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes(resource, body)]
+    found = [
+        {"reason": c.reason, "message": c.message, "field": c.field} for c in causes(resource, body)
+    ]
     assert found == answer["details"]["causes"]
 
 
@@ -183,7 +250,10 @@ def test_too_many_annotations_are_refused_as_recorded() -> None:
     _, answer = exchange("errors/422-annotations-too-large")
     body = named(PYTORCHJOBS, "big", spec={"pytorchReplicaSpecs": {}})
     body["metadata"]["annotations"] = {"a": "x" * 270_000}
-    found = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes(PYTORCHJOBS, body)]
+    found = [
+        {"reason": c.reason, "message": c.message, "field": c.field}
+        for c in causes(PYTORCHJOBS, body)
+    ]
     assert found == answer["details"]["causes"]
 
 
@@ -197,25 +267,61 @@ def test_a_meaningless_job_is_accepted_as_recorded() -> None:
     [
         ({"image": ""}, "spec.containers[0].image: Required value"),
         ({"name": "A"}, 'spec.containers[0].name: Invalid value: "A": a lowercase RFC 1123 label'),
-        ({"volumeMounts": [{"name": "v", "mountPath": "/v"}]}, 'spec.containers[0].volumeMounts[0].name: Not found: "v"'),
+        (
+            {"volumeMounts": [{"name": "v", "mountPath": "/v"}]},
+            'spec.containers[0].volumeMounts[0].name: Not found: "v"',
+        ),
         ({"env": [{"name": ""}]}, "spec.containers[0].env[0].name: Required value"),
-        ({"env": [{"name": "a=b"}]}, 'spec.containers[0].env[0].name: Invalid value: "a=b": a valid environment variable name'),
-        ({"env": [{"name": "a", "valueFrom": {}}]}, 'spec.containers[0].env[0].valueFrom: Invalid value: "": must specify one of'),
-        ({"ports": [{"containerPort": 70000}]}, "spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1"),
-        ({"imagePullPolicy": "No"}, 'spec.containers[0].imagePullPolicy: Unsupported value: "No": supported values: "Always"'),
-        ({"resources": {"limits": {"gpu": 1}}}, 'spec.containers[0].resources.limits[gpu]: Invalid value: "gpu": must be a standard'),
-        ({"resources": {"limits": {"cpu": -1}}}, 'spec.containers[0].resources.limits[cpu]: Invalid value: "-1": must be greater'),
+        (
+            {"env": [{"name": "a=b"}]},
+            (
+                'spec.containers[0].env[0].name: Invalid value: "a=b": a valid environment '
+                "variable name"
+            ),
+        ),
+        (
+            {"env": [{"name": "a", "valueFrom": {}}]},
+            'spec.containers[0].env[0].valueFrom: Invalid value: "": must specify one of',
+        ),
+        (
+            {"ports": [{"containerPort": 70000}]},
+            "spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1",
+        ),
+        (
+            {"imagePullPolicy": "No"},
+            (
+                'spec.containers[0].imagePullPolicy: Unsupported value: "No": supported values: '
+                '"Always"'
+            ),
+        ),
+        (
+            {"resources": {"limits": {"gpu": 1}}},
+            'spec.containers[0].resources.limits[gpu]: Invalid value: "gpu": must be a standard',
+        ),
+        (
+            {"resources": {"limits": {"cpu": -1}}},
+            'spec.containers[0].resources.limits[cpu]: Invalid value: "-1": must be greater',
+        ),
         (
             {"resources": {"limits": {"nvidia.com/gpu": "0.5"}}},
-            'spec.containers[0].resources.limits[nvidia.com/gpu]: Invalid value: "500m": must be an integer',
+            (
+                'spec.containers[0].resources.limits[nvidia.com/gpu]: Invalid value: "500m": '
+                "must be an integer"
+            ),
         ),
         (
             {"resources": {"limits": {"cpu": 1}, "requests": {"cpu": 2}}},
-            'spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1',
+            (
+                'spec.containers[0].resources.requests: Invalid value: "2": must be less than or '
+                "equal to cpu limit of 1"
+            ),
         ),
         (
             {"resources": {"requests": {"nvidia.com/gpu": 1}}},
-            "spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources",
+            (
+                "spec.containers[0].resources.limits: Required value: Limit must be set for non "
+                "overcommitable resources"
+            ),
         ),
     ],
 )
@@ -226,15 +332,35 @@ def test_a_container_that_cannot_be_is_refused(fields: dict[str, Any], text: str
 @pytest.mark.parametrize(
     ("spec", "text"),
     [
-        ({"restartPolicy": "Whenever"},
-         'spec.restartPolicy: Unsupported value: "Whenever": supported values: "Always", "Never", "OnFailure"'),
-        ({"containers": [{"name": "a", "image": "x"}, {"name": "a", "image": "x"}]}, 'spec.containers[1].name: Duplicate value: "a"'),
+        (
+            {"restartPolicy": "Whenever"},
+            (
+                'spec.restartPolicy: Unsupported value: "Whenever": supported values: "Always", '
+                '"Never", "OnFailure"'
+            ),
+        ),
+        (
+            {"containers": [{"name": "a", "image": "x"}, {"name": "a", "image": "x"}]},
+            ('spec.containers[1].name: Duplicate value: "a"'),
+        ),
         ({"volumes": [{"name": "a"}, {"name": "a"}]}, 'spec.volumes[1].name: Duplicate value: "a"'),
-        ({"volumes": [{"name": "a", "secret": {}}]}, "spec.volumes[0].secret.secretName: Required value"),
-        ({"tolerations": [{"operator": "Equal"}]}, 'spec.tolerations[0].operator: Invalid value: "Equal": operator must be Exists'),
-        ({"activeDeadlineSeconds": 0}, "spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive"),
+        (
+            {"volumes": [{"name": "a", "secret": {}}]},
+            "spec.volumes[0].secret.secretName: Required value",
+        ),
+        (
+            {"tolerations": [{"operator": "Equal"}]},
+            ('spec.tolerations[0].operator: Invalid value: "Equal": operator must be Exists'),
+        ),
+        (
+            {"activeDeadlineSeconds": 0},
+            (
+                "spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, "
+                "inclusive"
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_pod_that_cannot_be_is_refused(spec: dict[str, Any], text: str) -> None:
     assert texts(PODS, pod(**spec))[0].startswith(text)
 
@@ -244,20 +370,32 @@ def test_of_a_pod_only_a_few_fields_may_change() -> None:
     assert texts(PODS, container(image="train:2"), old) == []
     assert texts(PODS, pod(activeDeadlineSeconds=60), old) == []
     assert texts(PODS, pod(nodeName="localkube"), old) == []
-    assert texts(PODS, pod(nodeName="other"), pod(nodeName="localkube"))[0].endswith("changed: nodeName")
-    assert texts(PODS, container(command=["x"]), old)[0].startswith("spec: Forbidden: pod updates may not change fields other than `spec.")
+    assert texts(PODS, pod(nodeName="other"), pod(nodeName="localkube"))[0].endswith(
+        "changed: nodeName"
+    )
+    assert texts(PODS, container(command=["x"]), old)[0].startswith(
+        "spec: Forbidden: pod updates may not change fields other than `spec."
+    )
 
 
 def test_a_job_must_end_and_keep_its_template() -> None:
     def job(image: str = "x", **spec: Any) -> dict[str, Any]:
-        template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": image}]}}
+        template = {
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": image}]}
+        }
         return named(JOBS, spec={"template": template} | spec)
 
     always = named(JOBS, spec={"template": {"spec": pod()["spec"]}})
-    assert texts(JOBS, always) == ['spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"']
-    assert texts(JOBS, job(parallelism=-1)) == ["spec.parallelism: Invalid value: -1: must be greater than or equal to 0"]
+    assert texts(JOBS, always) == [
+        'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"'
+    ]
+    assert texts(JOBS, job(parallelism=-1)) == [
+        "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"
+    ]
     assert texts(JOBS, job(parallelism=2, completions=4), job(completions=4)) == []
-    assert texts(JOBS, job(completions=5), job(completions=4)) == ["spec.completions: Invalid value: 5: field is immutable"]
+    assert texts(JOBS, job(completions=5), job(completions=4)) == [
+        "spec.completions: Invalid value: 5: field is immutable"
+    ]
     assert texts(JOBS, job("y"), job())[0].startswith("spec.template: Invalid value: {")
     assert texts(JOBS, job("y"), job())[0].endswith("field is immutable")
 
@@ -267,20 +405,32 @@ def test_immutable_data_stays() -> None:
         old = named(resource, data={"a": ""}, immutable=True)
         assert texts(resource, old, old) == []
         new = named(resource, data={"a": value}, immutable=True)
-        assert texts(resource, new, old) == ["data: Forbidden: field is immutable when `immutable` is set"]
-        assert texts(resource, named(resource, data={"a": ""}), old)[0].startswith("immutable: Forbidden")
+        assert texts(resource, new, old) == [
+            "data: Forbidden: field is immutable when `immutable` is set"
+        ]
+        assert texts(resource, named(resource, data={"a": ""}), old)[0].startswith(
+            "immutable: Forbidden"
+        )
 
 
 def test_data_has_proper_keys_and_a_bound() -> None:
-    assert texts(CONFIGMAPS, named(CONFIGMAPS, data={"a/b": ""}))[0].startswith('data[a/b]: Invalid value: "a/b": a valid config key')
-    assert texts(CONFIGMAPS, named(CONFIGMAPS, data={"a": "x" * 2**21})) == [": Too long: may not be more than 1048576 bytes"]
+    assert texts(CONFIGMAPS, named(CONFIGMAPS, data={"a/b": ""}))[0].startswith(
+        'data[a/b]: Invalid value: "a/b": a valid config key'
+    )
+    assert texts(CONFIGMAPS, named(CONFIGMAPS, data={"a": "x" * 2**21})) == [
+        ": Too long: may not be more than 1048576 bytes"
+    ]
     assert texts(CONFIGMAPS, named(CONFIGMAPS, data={"a": "x" * 2**20})) == []
 
 
 @pytest.mark.parametrize(
     ("resource", "name", "text"),
     [
-        (SERVICES, "1abc", "a DNS-1035 label must consist of lower case alphanumeric characters or '-'"),
+        (
+            SERVICES,
+            "1abc",
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-'",
+        ),
         (NAMESPACES, "a.b", "must not contain dots"),
         (NAMESPACES, "x" * 64, "must be no more than 63 bytes"),
         (PODS, "Bad_Name", "a lowercase RFC 1123 subdomain"),
@@ -301,7 +451,13 @@ def test_metadata_is_checked_for_every_kind() -> None:
         "finalizers": ["plain"],
     }
     fields = [cause.field for cause in causes(CONFIGMAPS, obj)]
-    assert fields == ["metadata.generateName", "metadata.name", "metadata.labels", "metadata.ownerReferences.uid", "metadata.finalizers"]
+    assert fields == [
+        "metadata.generateName",
+        "metadata.name",
+        "metadata.labels",
+        "metadata.ownerReferences.uid",
+        "metadata.finalizers",
+    ]
 
 
 def test_the_name_of_an_event_may_be_nearly_anything() -> None:
@@ -316,12 +472,21 @@ def test_what_is_being_deleted_takes_no_new_finalizer() -> None:
     new = copy.deepcopy(old)
     new["metadata"]["finalizers"] = ["a.b/c", "a.b/d"]
     assert texts(CONFIGMAPS, old, old) == []
-    assert texts(CONFIGMAPS, new, old)[0].startswith("metadata.finalizers: Forbidden: no new finalizers can be added")
+    assert texts(CONFIGMAPS, new, old)[0].startswith(
+        "metadata.finalizers: Forbidden: no new finalizers can be added"
+    )
     assert texts(CONFIGMAPS, new, named(CONFIGMAPS)) == []
 
 
 def test_a_system_priority_class_cannot_be_made() -> None:
-    assert texts(PRIORITYCLASSES, named(PRIORITYCLASSES, "system-x", value=1))[0].startswith("metadata.name: Forbidden")
-    assert texts(PRIORITYCLASSES, named(PRIORITYCLASSES, "x", value=2_000_000_000))[0].startswith("value: Forbidden")
+    assert texts(PRIORITYCLASSES, named(PRIORITYCLASSES, "system-x", value=1))[0].startswith(
+        "metadata.name: Forbidden"
+    )
+    assert texts(PRIORITYCLASSES, named(PRIORITYCLASSES, "x", value=2_000_000_000))[0].startswith(
+        "value: Forbidden"
+    )
     assert texts(PRIORITYCLASSES, named(PRIORITYCLASSES, "x", value=100)) == []
-    assert texts(PRIORITYCLASSES, named(PRIORITYCLASSES, "system-node-critical", value=2_000_001_000)) == []
+    assert (
+        texts(PRIORITYCLASSES, named(PRIORITYCLASSES, "system-node-critical", value=2_000_001_000))
+        == []
+    )

@@ -1,4 +1,6 @@
-"""The states of container runs: how they follow one another, how they are waited for, and what is swept."""
+"""The states of container runs: how they follow one another, how they are waited for, and what is
+swept.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""Container runs and those who started, stop and look after them: what goes on when one of these is killed, and what ends."""
+"""Container runs and those who started, stop and look after them: what goes on when one of these is
+killed, and what ends.
+"""
 
 import os
 import signal
@@ -8,7 +10,19 @@ import time
 from pathlib import Path
 
 from localkube.kubelet import proctree, records, runs
-from tests.localkube.container_runs import ended, marked, output, place, pods, running, spec, start, start_shell, told, until
+from tests.localkube.container_runs import (
+    ended,
+    marked,
+    output,
+    place,
+    pods,
+    running,
+    spec,
+    start,
+    start_shell,
+    told,
+    until,
+)
 
 __all__ = ["pods"]
 
@@ -16,7 +30,9 @@ STARTER = """
 import os, sys, time
 from pathlib import Path
 from localkube.kubelet import runs
-runs.start(Path(sys.argv[1]), runs.RunSpec(sys.argv[3:], {"PATH": os.environ["PATH"]}, "/", die_with=int(sys.argv[2])))
+environment = {"PATH": os.environ["PATH"]}
+spec = runs.RunSpec(sys.argv[3:], environment, "/", die_with=int(sys.argv[2]))
+runs.start(Path(sys.argv[1]), spec)
 print("started", flush=True)
 time.sleep(1000)
 """
@@ -28,9 +44,16 @@ def starter(directory: Path, *argv: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=Path(runs.__file__).parents[2], stdout=subprocess.PIPE)
 
 
-def test_a_run_outlives_its_killed_starter_with_log_and_exit_code(pods: Path, tmp_path: Path) -> None:
+def test_a_run_outlives_its_killed_starter_with_log_and_exit_code(
+    pods: Path, tmp_path: Path
+) -> None:
     directory, go = place(pods), tmp_path / "go"
-    with starter(directory, "sh", "-c", f"echo one; until [ -e {go} ]; do sleep 0.01; done; echo two; exit 42") as server:
+    with starter(
+        directory,
+        "sh",
+        "-c",
+        f"echo one; until [ -e {go} ]; do sleep 0.01; done; echo two; exit 42",
+    ) as server:
         assert server.stdout is not None
         assert server.stdout.readline() == b"started\n"
         found = running(directory)
@@ -44,7 +67,10 @@ def test_a_run_outlives_its_killed_starter_with_log_and_exit_code(pods: Path, tm
 def test_a_grace_period_goes_on_when_its_asker_is_killed(pods: Path) -> None:
     directory = start_shell(pods, "trap '' TERM; echo ready; sleep 1000 & wait; wait; sleep 1000")
     told(directory, b"ready")
-    ask = "import os, sys, pathlib; from localkube.kubelet import runs; runs.stop(pathlib.Path(sys.argv[1]), 0.5); os.kill(os.getpid(), 9)"
+    ask = (
+        "import os, sys, pathlib; from localkube.kubelet import runs; "
+        "runs.stop(pathlib.Path(sys.argv[1]), 0.5); os.kill(os.getpid(), 9)"
+    )
     subprocess.run([sys.executable, "-c", ask, str(directory)], cwd=Path(runs.__file__).parents[2])
     assert ended(directory).exit_code == 137
 
@@ -68,7 +94,11 @@ def test_a_directory_runs_its_command_once(pods: Path, tmp_path: Path) -> None:
 def supervisors(directory: Path) -> list[str]:
     """The processes whose command line names the run."""
     lines = [Path(f"/proc/{name}/cmdline") for name in os.listdir("/proc") if name.isdigit()]
-    return [str(line) for line in lines if os.path.realpath(directory) in (line.read_text() if line.exists() else "")]
+    return [
+        str(line)
+        for line in lines
+        if os.path.realpath(directory) in (line.read_text() if line.exists() else "")
+    ]
 
 
 def test_nothing_is_left_of_a_run_whose_supervisor_was_killed(pods: Path) -> None:
@@ -83,10 +113,17 @@ def test_nothing_is_left_of_a_run_whose_supervisor_was_killed(pods: Path) -> Non
     assert runs.state(directory) == end
 
 
-def test_a_run_without_a_supervisor_is_not_a_run_of_the_process_that_has_its_pid_now(pods: Path) -> None:
+def test_a_run_without_a_supervisor_is_not_a_run_of_the_process_that_has_its_pid_now(
+    pods: Path,
+) -> None:
     directory = place(pods)
     directory.mkdir(parents=True)
-    bystander = {"pid": os.getpid(), "ticks": 1, "boot": proctree.boot_id(), "claimed_at": time.time()}
+    bystander = {
+        "pid": os.getpid(),
+        "ticks": 1,
+        "boot": proctree.boot_id(),
+        "claimed_at": time.time(),
+    }
     records.write_first(str(directory), records.SPEC, {"argv": []})
     records.write_first(str(directory), records.CLAIM, bystander)
     runs.stop(directory, 0)
@@ -99,5 +136,10 @@ def test_a_run_ends_with_the_process_it_is_not_to_outlive(pods: Path) -> None:
         running(directory)
         master.kill()
     end = ended(directory)
-    assert (end.exit_code, end.message) == (137, "the process that this run was not to outlive has ended")
-    assert ended(start(pods, "true", die_with=master.pid)).message == "stopped before it was started"
+    assert (end.exit_code, end.message) == (
+        137,
+        "the process that this run was not to outlive has ended",
+    )
+    assert (
+        ended(start(pods, "true", die_with=master.pid)).message == "stopped before it was started"
+    )

@@ -1,4 +1,6 @@
-"""A property of every history: pods of any shape come and go on a node of any size, and nothing is given twice, torn or forgotten."""
+"""A property of every history: pods of any shape come and go on a node of any size, and nothing is
+given twice, torn or forgotten.
+"""
 
 import tempfile
 from collections import defaultdict
@@ -43,9 +45,17 @@ class Size:
 SHARES = st.one_of(
     st.builds(lambda tenths: {"gpu-fraction": f"0.{tenths}"}, st.integers(1, 9)),
     st.builds(lambda mib: {"gpu-memory": str(mib)}, st.integers(1000, DEVICE_MEMORY)),
-    st.builds(lambda n: {"gpu-fraction": "0.5", "gpu-fraction-num-devices": str(n)}, st.integers(1, 3)),
+    st.builds(
+        lambda n: {"gpu-fraction": "0.5", "gpu-fraction-num-devices": str(n)}, st.integers(1, 3)
+    ),
 )
-SIZES = st.builds(Size, gpus=st.integers(0, 6), cpu=st.integers(2, 8), memory=st.integers(2, 8), pods=st.integers(2, 10))
+SIZES = st.builds(
+    Size,
+    gpus=st.integers(0, 6),
+    cpu=st.integers(2, 8),
+    memory=st.integers(2, 8),
+    pods=st.integers(2, 10),
+)
 
 
 @st.composite
@@ -65,7 +75,12 @@ def work(draw: st.DrawFn) -> Work:
 
 
 STEPS = st.lists(
-    st.one_of(st.lists(work(), min_size=1, max_size=3), st.tuples(st.just("end"), st.integers(0, 50)), SIZES, st.just("restart")),
+    st.one_of(
+        st.lists(work(), min_size=1, max_size=3),
+        st.tuples(st.just("end"), st.integers(0, 50)),
+        SIZES,
+        st.just("restart"),
+    ),
     min_size=1,
     max_size=10,
 )
@@ -73,9 +88,17 @@ STEPS = st.lists(
 
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(size=SIZES, limit=st.integers(0, 3), steps=STEPS)
-def test_nothing_is_given_twice_torn_or_forgotten(size: Size, limit: int, steps: Sequence[object]) -> None:
+def test_nothing_is_given_twice_torn_or_forgotten(
+    size: Size, limit: int, steps: Sequence[object]
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder), gpus=size.gpus, cpus=str(size.cpu), memory=f"{size.memory}Gi", pods=size.pods)
+        bench = Bench(
+            Path(folder),
+            gpus=size.gpus,
+            cpus=str(size.cpu),
+            memory=f"{size.memory}Gi",
+            pods=size.pods,
+        )
         bench.queue("limited", gpu={"limit": limit})
         shrunk = False
         works: dict[str, Work] = {}
@@ -89,7 +112,8 @@ def test_nothing_is_given_twice_torn_or_forgotten(size: Size, limit: int, steps:
                 case ("end", int(which)):
                     finish(bench, which)
                 case Size():
-                    # A node that shrinks under its pods is over-committed until they end, through nobody's fault.
+                    # A node that shrinks under its pods is over-committed until they end, through
+                    # nobody's fault.
                     shrunk = True
                     offer(bench, step)
                 case _:
@@ -106,11 +130,20 @@ def test_nothing_is_given_twice_torn_or_forgotten(size: Size, limit: int, steps:
 
 def submit(bench: Bench, name: str, what: Work) -> None:
     job = bench.batch(name, annotations={"kai.scheduler/batch-min-member": str(what.together)})
-    requests = {"cpu": str(what.cpu), "memory": f"{what.memory}Gi"} | ({GPU: str(what.gpus)} if what.gpus else {})
+    requests = {"cpu": str(what.cpu), "memory": f"{what.memory}Gi"} | (
+        {GPU: str(what.gpus)} if what.gpus else {}
+    )
     spec = {"priorityClassName": what.priority} if what.priority else {}
     for index in range(what.pods):
         labels = {"work": name, "kai.scheduler/queue": what.queue}
-        bench.pod(f"{name}-{index}", requests, owner=job, labels=labels, annotations=dict(what.share), **spec)
+        bench.pod(
+            f"{name}-{index}",
+            requests,
+            owner=job,
+            labels=labels,
+            annotations=dict(what.share),
+            **spec,
+        )
 
 
 def finish(bench: Bench, which: int) -> None:
@@ -120,7 +153,14 @@ def finish(bench: Bench, which: int) -> None:
 
 
 def offer(bench: Bench, size: Size) -> None:
-    bench.offer({"cpu": str(size.cpu), "memory": f"{size.memory}Gi", GPU: str(size.gpus), "pods": str(size.pods)})
+    bench.offer(
+        {
+            "cpu": str(size.cpu),
+            "memory": f"{size.memory}Gi",
+            GPU: str(size.gpus),
+            "pods": str(size.pods),
+        }
+    )
 
 
 def drain(bench: Bench) -> None:
@@ -157,7 +197,9 @@ def check_node(bench: Bench) -> None:
     allocatable = bench.objects.get(NODES, "", options.NODE)["status"]["allocatable"]
     assert len(pods) <= int(allocatable["pods"])
     for name in ("cpu", "memory"):
-        assert sum(asked(pod, name) for pod in pods) <= Fraction(allocatable[name].removesuffix("Gi"))
+        assert sum(asked(pod, name) for pod in pods) <= Fraction(
+            allocatable[name].removesuffix("Gi")
+        )
     used: dict[int, Fraction] = defaultdict(Fraction)
     for pod in pods:
         for index in filter(None, annotations_of(pod).get(options.GPU_DEVICES, "").split(",")):
@@ -168,7 +210,14 @@ def check_node(bench: Bench) -> None:
 
 def check_limit(bench: Bench, limit: int) -> None:
     mine = [pod for pod in running(bench) if labels_of(pod)["kai.scheduler/queue"] == "limited"]
-    devices = sum((part(pod) * len(annotations_of(pod).get(options.GPU_DEVICES, "").split(",")) for pod in mine if holds(pod)), Fraction(0))
+    devices = sum(
+        (
+            part(pod) * len(annotations_of(pod).get(options.GPU_DEVICES, "").split(","))
+            for pod in mine
+            if holds(pod)
+        ),
+        Fraction(0),
+    )
     assert devices <= limit
 
 
@@ -186,8 +235,14 @@ def check_gangs(bench: Bench, works: Mapping[str, Work]) -> None:
 
 
 def check_forgotten(bench: Bench) -> None:
-    """The node is empty, so what still waits could not start alone: a scheduler that knows nothing of before places nothing either."""
-    waiting = {pod["metadata"]["name"] for pod in bench.objects.list(PODS) if not pod["spec"].get("nodeName")}
+    """The node is empty, so what still waits could not start alone: a scheduler that knows nothing
+    of before places nothing either.
+    """
+    waiting = {
+        pod["metadata"]["name"]
+        for pod in bench.objects.list(PODS)
+        if not pod["spec"].get("nodeName")
+    }
     for name in waiting:
         assert bench.condition(name)["status"] == "False"
     bench.restart()

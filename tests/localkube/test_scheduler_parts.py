@@ -1,4 +1,6 @@
-"""The parts that need no cluster: what a pod asks for, what a node takes, which devices are chosen."""
+"""The parts that need no cluster: what a pod asks for, what a node takes, which devices are
+chosen.
+"""
 
 from fractions import Fraction
 from typing import Any
@@ -27,9 +29,24 @@ def pod(**spec: Any) -> Object:
     ("spec", "cores"),
     [
         ({"containers": [container("1"), container("500m")]}, Fraction(3, 2)),
-        ({"containers": [container("1")], "initContainers": [container("3"), container("2")]}, Fraction(3)),
-        ({"containers": [container("2")], "initContainers": [container("1", restartPolicy="Always"), container("3")]}, Fraction(4)),
-        ({"containers": [container("2")], "initContainers": [container("3"), container("2", restartPolicy="Always")]}, Fraction(4)),
+        (
+            {"containers": [container("1")], "initContainers": [container("3"), container("2")]},
+            Fraction(3),
+        ),
+        (
+            {
+                "containers": [container("2")],
+                "initContainers": [container("1", restartPolicy="Always"), container("3")],
+            },
+            Fraction(4),
+        ),
+        (
+            {
+                "containers": [container("2")],
+                "initContainers": [container("3"), container("2", restartPolicy="Always")],
+            },
+            Fraction(4),
+        ),
         ({"containers": [container("1")], "overhead": {"cpu": "250m"}}, Fraction(5, 4)),
         ({"containers": [{"name": "c", "resources": {"limits": {"cpu": "2"}}}]}, Fraction(2)),
     ],
@@ -92,7 +109,9 @@ def test_a_taint_keeps_pods_off_that_do_not_tolerate_it(toleration: Object, take
 
 
 def test_a_taint_that_only_prefers_keeps_nobody_off() -> None:
-    assert repels(Node("n", taints=(TAINT | {"effect": "PreferNoSchedule"},)), placing(pod())) is None
+    assert (
+        repels(Node("n", taints=(TAINT | {"effect": "PreferNoSchedule"},)), placing(pod())) is None
+    )
 
 
 def test_a_cordoned_node_takes_nobody() -> None:
@@ -130,5 +149,7 @@ def test_required_affinity_is_asked_of_the_node_s_labels(expression: Object, hol
         ("nvidia.com/gpu", Fraction(2), "2", "2"),
     ],
 )
-def test_amounts_are_written_for_people_and_for_programs(name: str, amount: Fraction, text: str, stored: str) -> None:
+def test_amounts_are_written_for_people_and_for_programs(
+    name: str, amount: Fraction, text: str, stored: str
+) -> None:
     assert (plain(name, amount), quantity(name, amount)) == (text, stored)

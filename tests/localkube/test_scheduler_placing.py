@@ -27,7 +27,10 @@ def test_a_pod_gets_its_node_its_condition_and_its_event(bench: Bench) -> None:
         "lastTransitionTime": "",
     }
     (event,) = bench.events("one")
-    assert (event["reason"], event["message"]) == ("Scheduled", f"Successfully assigned default/one to {options.NODE}")
+    assert (event["reason"], event["message"]) == (
+        "Scheduled",
+        f"Successfully assigned default/one to {options.NODE}",
+    )
     assert event["reportingComponent"] == "default-scheduler"
 
 
@@ -75,11 +78,16 @@ def test_an_elastic_job_starts_with_its_minimum_and_grows_as_there_is_room(bench
     assert bench.placed() == set(names)
 
 
-def test_the_leader_is_among_the_first_of_a_gang_that_starts_with_less_than_all(bench: Bench) -> None:
+def test_the_leader_is_among_the_first_of_a_gang_that_starts_with_less_than_all(
+    bench: Bench,
+) -> None:
     bench.offer({"cpu": "2", "memory": "1Gi"})
     job = bench.job("lead", {"runPolicy": {"schedulingPolicy": {"minAvailable": 2}}})
     for role, index in (("worker", 0), ("worker", 1), ("master", 0)):
-        labels = {"training.kubeflow.org/replica-type": role, "training.kubeflow.org/replica-index": str(index)}
+        labels = {
+            "training.kubeflow.org/replica-type": role,
+            "training.kubeflow.org/replica-index": str(index),
+        }
         bench.pod(f"lead-{role}-{index}", {"cpu": 1}, owner=job, labels=labels)
     bench.settle()
 
@@ -173,7 +181,10 @@ def test_held_gated_and_foreign_pods_are_left_alone(bench: Bench) -> None:
     assert bench.condition("held") == {}
     assert bench.condition("gated")["reason"] == "SchedulingGated"
     (event,) = bench.events("foreign")
-    assert event["message"] == 'no scheduler is called "volcano" here: use default-scheduler or kai-scheduler'
+    assert (
+        event["message"]
+        == 'no scheduler is called "volcano" here: use default-scheduler or kai-scheduler'
+    )
 
 
 def test_a_pod_goes_on_when_its_gate_is_lifted(bench: Bench) -> None:
@@ -224,16 +235,31 @@ def test_what_waits_starts_when_the_node_grows(bench: Bench) -> None:
 
 def test_a_pod_that_wants_a_node_that_is_not_here_waits_with_the_reason(bench: Bench) -> None:
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    pool = {"matchExpressions": [{"key": "kai.scheduler/node-pool", "operator": "In", "values": ["a100", "h100"]}]}
+    pool = {
+        "matchExpressions": [
+            {"key": "kai.scheduler/node-pool", "operator": "In", "values": ["a100", "h100"]}
+        ]
+    }
     bench.pod("picky", affinity={"nodeAffinity": {required: {"nodeSelectorTerms": [pool]}}})
     near = {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "rack"}
     bench.pod("near", affinity={"podAffinity": {required: [near]}})
     bench.settle()
     assert bench.placed() == set()
-    assert bench.condition("picky")["message"] == "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
-    assert bench.condition("near")["message"] == "0/1 nodes are available: 1 node(s) didn't match pod affinity rules."
+    assert (
+        bench.condition("picky")["message"]
+        == "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+    )
+    assert (
+        bench.condition("near")["message"]
+        == "0/1 nodes are available: 1 node(s) didn't match pod affinity rules."
+    )
 
     given = {"kai.scheduler/node-pool": "h100", "rack": "r1"}
-    bench.objects.modify(NODES, "", options.NODE, lambda node: node["metadata"].setdefault("labels", {}).update(given))
+    bench.objects.modify(
+        NODES,
+        "",
+        options.NODE,
+        lambda node: node["metadata"].setdefault("labels", {}).update(given),
+    )
     bench.settle()
     assert bench.placed() == {"picky", "near"}

@@ -36,15 +36,27 @@ def test_work_beyond_a_limit_waits_with_the_queues_numbers(bench: Bench) -> None
     assert bench.placed() == {"first"}
     reason = bench.reason("second")
     assert reason["reason"] == "OverLimit"
-    text = "small quota has reached the allowable limit of GPUs. Limit is 2 GPUs, currently 2 GPUs allocated and workload requested 1 GPUs"
+    text = (
+        "small quota has reached the allowable limit of GPUs. Limit is 2 GPUs, currently 2 GPUs "
+        "allocated and workload requested 1 GPUs"
+    )
     assert reason["message"] == bench.condition("second")["message"] == text
     numbers = reason["details"]["queueDetails"]
-    assert (numbers["name"], numbers["queueResourceLimits"], numbers["queueAllocatedResources"]) == ("small", {GPU: "2"}, {GPU: "2"})
+    assert (
+        numbers["name"],
+        numbers["queueResourceLimits"],
+        numbers["queueAllocatedResources"],
+    ) == ("small", {GPU: "2"}, {GPU: "2"})
 
 
 def test_a_limit_that_is_left_out_is_zero_for_what_is_asked(bench: Bench) -> None:
     bench.make(
-        QUEUES, {"metadata": {"name": "bare"}, "spec": {"parentQueue": "default-parent-queue", "resources": {"cpu": {"limit": -1}}}}, ""
+        QUEUES,
+        {
+            "metadata": {"name": "bare"},
+            "spec": {"parentQueue": "default-parent-queue", "resources": {"cpu": {"limit": -1}}},
+        },
+        "",
     )
     pod(bench, "device", "bare")
     bench.pod("nothing", labels={QUEUE: "bare"})
@@ -76,8 +88,10 @@ def test_work_that_cannot_be_preempted_stays_within_the_quota(bench: Bench) -> N
     reason = bench.reason("firm")
     assert reason["reason"] == "NonPreemptibleOverQuota"
     assert reason["message"] == (
-        "Non-preemptible workload is over quota. Workload requested 2 GPUs, but team quota is 1 GPUs, "
-        "while 0 GPUs are already allocated for non-preemptible pods. Use a preemptible workload to go over quota."
+        "Non-preemptible workload is over quota. Workload requested 2 GPUs, but team quota is 1 "
+        "GPUs, "
+        "while 0 GPUs are already allocated for non-preemptible pods. Use a preemptible workload "
+        "to go over quota."
     )
 
 
@@ -85,14 +99,23 @@ def test_the_preemptibility_label_overrides_the_priority_class(bench: Bench) -> 
     bench.queue("department", parent="", gpu={"quota": 1})
     bench.queue("team", parent="department", gpu={"quota": 1})
     pod(bench, "firm", "team", 1, labels={"kai.scheduler/preemptibility": "non-preemptible"})
-    pod(bench, "also", "team", 1, labels={"kai.scheduler/preemptibility": "preemptible"}, priorityClassName="build")
+    pod(
+        bench,
+        "also",
+        "team",
+        1,
+        labels={"kai.scheduler/preemptibility": "preemptible"},
+        priorityClassName="build",
+    )
     bench.settle()
 
     assert bench.placed() == {"firm", "also"}
     assert status(bench, "team")["allocatedNonPreemptible"] == {GPU: "1"}
 
 
-def test_a_high_priority_alone_keeps_no_pod_of_the_default_scheduler_within_a_quota(bench: Bench) -> None:
+def test_a_high_priority_alone_keeps_no_pod_of_the_default_scheduler_within_a_quota(
+    bench: Bench,
+) -> None:
     bench.pod("high", {GPU: 1}, priorityClassName="inference")
     bench.settle()
 
@@ -111,11 +134,19 @@ def test_the_quota_of_a_parent_holds_for_firm_work_too(bench: Bench) -> None:
     ("queue", "text"),
     [
         ("nowhere", "Queue 'nowhere' does not exist"),
-        ("default-parent-queue", "Queue 'default-parent-queue' is not a leaf queue: pods run only in queues without child queues"),
+        (
+            "default-parent-queue",
+            (
+                "Queue 'default-parent-queue' is not a leaf queue: pods run only in queues "
+                "without child queues"
+            ),
+        ),
         ("orphan", "Queue 'orphan' cannot be used: its parent queue 'gone' does not exist"),
     ],
 )
-def test_pods_run_only_in_leaf_queues_whose_parents_exist(bench: Bench, queue: str, text: str) -> None:
+def test_pods_run_only_in_leaf_queues_whose_parents_exist(
+    bench: Bench, queue: str, text: str
+) -> None:
     bench.queue("orphan", parent="gone")
     pod(bench, "lost", queue)
     bench.settle()
@@ -152,7 +183,12 @@ def test_shares_beyond_the_quota_follow_the_weights(bench: Bench) -> None:
         pod(bench, f"heavy-{index}", "heavy")
     bench.settle()
 
-    assert sorted(name.split("-")[0] for name in bench.placed()) == ["heavy", "heavy", "heavy", "light"]
+    assert sorted(name.split("-")[0] for name in bench.placed()) == [
+        "heavy",
+        "heavy",
+        "heavy",
+        "light",
+    ]
 
 
 def test_the_queue_with_the_higher_priority_gets_what_is_beyond_quotas_first(bench: Bench) -> None:
@@ -175,16 +211,28 @@ def test_the_status_of_a_queue_is_in_cores_bytes_and_devices(bench: Bench) -> No
     bench.pod("share", {"cpu": "1500m", "memory": "1536Mi"}, annotations=annotations, labels=labels)
     bench.settle()
     full = {"cpu": "1500m", "memory": "1536Mi", GPU: "500m"}
-    assert status(bench, "default-queue") == {"requested": full, "allocated": full, "allocatedNonPreemptible": {}}
+    assert status(bench, "default-queue") == {
+        "requested": full,
+        "allocated": full,
+        "allocatedNonPreemptible": {},
+    }
 
     bench.end("share")
     bench.settle()
-    assert status(bench, "default-queue") == {"requested": {}, "allocated": {}, "allocatedNonPreemptible": {}}
+    assert status(bench, "default-queue") == {
+        "requested": {},
+        "allocated": {},
+        "allocatedNonPreemptible": {},
+    }
 
 
 def test_units_of_a_queues_spec_are_millicores_and_megabytes(bench: Bench) -> None:
     bench.queue("narrow", cpu={"limit": 1500}, memory={"limit": 1000})
-    for name, requests in (("cores", {"cpu": "1500m"}), ("bytes", {"memory": "1000M"}), ("more", {"cpu": "1m"})):
+    for name, requests in (
+        ("cores", {"cpu": "1500m"}),
+        ("bytes", {"memory": "1000M"}),
+        ("more", {"cpu": "1m"}),
+    ):
         bench.pod(name, requests, labels={QUEUE: "narrow"})
     bench.settle()
 

@@ -1,4 +1,6 @@
-"""What is told of pods that wait: conditions, events, PodGroup conditions, their numbers and their end."""
+"""What is told of pods that wait: conditions, events, PodGroup conditions, their numbers and their
+end.
+"""
 
 import json
 from datetime import timedelta
@@ -34,7 +36,11 @@ def test_the_condition_is_built_like_the_real_scheduler_s(bench: Bench) -> None:
 
     ours = bench.condition("pend")
     assert ours.keys() == real.keys()
-    assert (ours["reason"], ours["status"], ours["observedGeneration"]) == (real["reason"], real["status"], real["observedGeneration"])
+    assert (ours["reason"], ours["status"], ours["observedGeneration"]) == (
+        real["reason"],
+        real["status"],
+        real["observedGeneration"],
+    )
     assert ours["message"].startswith("0/1 nodes are available: 1 Insufficient nvidia.com/gpu")
 
 
@@ -53,24 +59,53 @@ def test_pods_of_kai_get_its_own_event(bench: Bench) -> None:
     bench.settle()
 
     (event,) = bench.events("pend")
-    assert (event["reason"], event["type"], event["source"]) == ("Unschedulable", "Warning", {"component": "kai-scheduler"})
+    assert (event["reason"], event["type"], event["source"]) == (
+        "Unschedulable",
+        "Warning",
+        {"component": "kai-scheduler"},
+    )
 
 
 @pytest.mark.parametrize(
     ("requests", "annotations", "text"),
     [
         ({GPU: 2}, {}, "1 Insufficient nvidia.com/gpu (needs 2, 1 of 4 free)"),
-        ({GPU: 5}, {}, "1 Insufficient nvidia.com/gpu (needs 5, the node has 4: this can never fit)"),
+        (
+            {GPU: 5},
+            {},
+            "1 Insufficient nvidia.com/gpu (needs 5, the node has 4: this can never fit)",
+        ),
         ({"cpu": "7500m"}, {}, "1 Insufficient cpu (needs 7.5, 7 of 8 free)"),
         ({"memory": "31.5Gi"}, {}, "1 Insufficient memory (needs 31.5Gi, 31Gi of 32Gi free)"),
-        ({"cpu": "9", "memory": "1Ti"}, {}, "1 Insufficient cpu (needs 9, the node has 8: this can never fit), 1 Insufficient memory "),
-        ({"example.com/card": 1}, {}, "1 Insufficient example.com/card (needs 1, the node has 0: this can never fit)"),
+        (
+            {"cpu": "9", "memory": "1Ti"},
+            {},
+            (
+                "1 Insufficient cpu (needs 9, the node has 8: this can never fit), 1 "
+                "Insufficient memory "
+            ),
+        ),
+        (
+            {"example.com/card": 1},
+            {},
+            "1 Insufficient example.com/card (needs 1, the node has 0: this can never fit)",
+        ),
         (
             {},
             {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"},
-            "1 Insufficient nvidia.com/gpu (needs 0.5 of each of 2 devices, 1 of 4 have as much free)",
+            (
+                "1 Insufficient nvidia.com/gpu (needs 0.5 of each of 2 devices, 1 of 4 have as "
+                "much free)"
+            ),
         ),
-        ({}, {"gpu-memory": "20000"}, "1 Insufficient nvidia.com/gpu (needs 1.221 of one device, the node has 4: this can never fit)"),
+        (
+            {},
+            {"gpu-memory": "20000"},
+            (
+                "1 Insufficient nvidia.com/gpu (needs 1.221 of one device, the node has 4: this "
+                "can never fit)"
+            ),
+        ),
     ],
 )
 def test_the_text_says_what_is_needed_and_what_there_is(
@@ -89,7 +124,10 @@ def test_the_text_of_a_gang_counts_all_its_pods(bench: Bench) -> None:
     bench.settle()
 
     texts = {bench.condition(name)["message"] for name in names}
-    text = "1 Insufficient nvidia.com/gpu (needs 6 for a gang of 3 pods, the node has 4: this can never fit)"
+    text = (
+        "1 Insufficient nvidia.com/gpu (needs 6 for a gang of 3 pods, the node has 4: this can "
+        "never fit)"
+    )
     assert texts == {f"0/1 nodes are available: {text}."}
 
 
@@ -98,7 +136,10 @@ def test_shares_that_do_not_go_together_are_said_to(tmp_path: Path) -> None:
     bench.gang(bench.job("train"), {}, annotations={"gpu-fraction": "0.6"})
     bench.settle()
 
-    text = "1 Insufficient nvidia.com/gpu (needs 1.8 for a gang of 3 pods, room for 2 of them: this can never fit)"
+    text = (
+        "1 Insufficient nvidia.com/gpu (needs 1.8 for a gang of 3 pods, room for 2 of them: this "
+        "can never fit)"
+    )
     assert bench.condition("train-master-0")["message"] == f"0/1 nodes are available: {text}."
 
 
@@ -115,12 +156,16 @@ def test_the_condition_follows_the_numbers_and_the_event_the_matter(bench: Bench
     assert len(bench.events("pend")) == 1
 
 
-def test_an_event_is_counted_again_after_five_minutes_only(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_is_counted_again_after_five_minutes_only(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench.pod("pend", {GPU: 16}, schedulerName="kai-scheduler")
     bench.settle()
     start = clock.now()
     for minutes in (4, 6):
-        monkeypatch.setattr(clock, "now", lambda minutes=minutes: start + timedelta(minutes=minutes))
+        monkeypatch.setattr(
+            clock, "now", lambda minutes=minutes: start + timedelta(minutes=minutes)
+        )
         bench.scheduler.reconcile(("", ""))
 
     (event,) = bench.events("pend")
@@ -164,7 +209,11 @@ def test_the_number_of_the_transition_rises_with_each_new_text(bench: Bench) -> 
     bench.settle()
 
     (condition,) = bench.group("pend")["status"]["schedulingConditions"]
-    assert (condition["transitionID"], condition["nodePool"], condition["status"]) == ("2", "default", "True")
+    assert (condition["transitionID"], condition["nodePool"], condition["status"]) == (
+        "2",
+        "default",
+        "True",
+    )
 
 
 def test_a_gang_whose_pods_are_not_all_there_is_not_ready(bench: Bench) -> None:
@@ -186,9 +235,13 @@ def test_a_gang_whose_pods_are_not_all_there_is_not_ready(bench: Bench) -> None:
         ({}, "1 node(s) had untolerated taint {keep: out}"),
     ],
 )
-def test_a_node_that_does_not_want_the_pod_says_so(bench: Bench, spec: dict[str, object], text: str) -> None:
+def test_a_node_that_does_not_want_the_pod_says_so(
+    bench: Bench, spec: dict[str, object], text: str
+) -> None:
     if not spec:
-        bench.objects.modify(NODES, "", "localkube", lambda node: node.setdefault("spec", {}).update(taints=[TAINT]))
+        bench.objects.modify(
+            NODES, "", "localkube", lambda node: node.setdefault("spec", {}).update(taints=[TAINT])
+        )
     bench.pod("pend", **spec)
     bench.settle()
 
@@ -210,7 +263,10 @@ def test_a_pod_that_waits_names_its_pod_group(bench: Bench) -> None:
     bench.pod("pend", {GPU: 16})
     bench.settle()
 
-    assert annotations_of(bench.read("pend"))["pod-group-name"] == bench.group("pend")["metadata"]["name"]
+    assert (
+        annotations_of(bench.read("pend"))["pod-group-name"]
+        == bench.group("pend")["metadata"]["name"]
+    )
 
 
 def test_a_pod_that_cannot_be_bound_holds_up_nobody(bench: Bench) -> None:

@@ -11,15 +11,26 @@ from localkube.schemas import build
 from tests.localkube.recorded import SHARED, exchange, shared
 
 NOT_ONE_POD = ("list-table", "preempted-watch-frames")
-PODS = sorted(path.stem for path in (SHARED / "recorded/pod").glob("*.json") if path.stem not in NOT_ONE_POD)
+PODS = sorted(
+    path.stem for path in (SHARED / "recorded/pod").glob("*.json") if path.stem not in NOT_ONE_POD
+)
 
 
 def job(**spec: Any) -> dict[str, Any]:
-    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "j"}, "spec": spec}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "j"},
+        "spec": spec,
+    }
 
 
 def replica(**container: Any) -> dict[str, Any]:
-    return {"Worker": {"template": {"spec": {"containers": [{"name": "pytorch", "image": "x"} | container]}}}}
+    return {
+        "Worker": {
+            "template": {"spec": {"containers": [{"name": "pytorch", "image": "x"} | container]}}
+        }
+    }
 
 
 @pytest.mark.parametrize("name", PODS)
@@ -33,7 +44,12 @@ def test_nothing_of_a_recorded_pod_is_pruned_or_refused(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "recorded"),
-    [("nodes", "node/node"), ("leases", "node/lease"), ("namespaces", "namespace/terminating"), ("events", "event/create-for-pytorchjob")],
+    [
+        ("nodes", "node/node"),
+        ("leases", "node/lease"),
+        ("namespaces", "namespace/terminating"),
+        ("events", "event/create-for-pytorchjob"),
+    ],
 )
 def test_nothing_of_other_recorded_objects_is_pruned(name: str, recorded: str) -> None:
     _, obj = exchange(recorded)
@@ -51,15 +67,25 @@ def test_unknown_fields_are_removed_and_named_in_the_recorded_order() -> None:
 
 
 def test_unknown_fields_of_a_built_in_kind_come_in_the_order_they_are_written() -> None:
-    pod = {"spec": {"zeta": 1, "containers": [{"name": "a"}, {"name": "b", "imag": "x"}], "alpha": 2}, "metadata": {"lables": {}}}
-    assert schemas.load("pods").prune(pod) == ["spec.zeta", "spec.containers[1].imag", "spec.alpha", "metadata.lables"]
+    pod = {
+        "spec": {"zeta": 1, "containers": [{"name": "a"}, {"name": "b", "imag": "x"}], "alpha": 2},
+        "metadata": {"lables": {}},
+    }
+    assert schemas.load("pods").prune(pod) == [
+        "spec.zeta",
+        "spec.containers[1].imag",
+        "spec.alpha",
+        "metadata.lables",
+    ]
     assert pod == {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}, "metadata": {}}
 
 
 def test_type_errors_and_missing_fields_are_worded_as_recorded() -> None:
     body, answer = exchange("errors/422-crd-schema")
     causes = schemas.load("pytorchjobs").validate(body)
-    assert [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes] == answer["details"]["causes"][:-1]
+    assert [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes] == answer[
+        "details"
+    ]["causes"][:-1]
 
 
 def test_what_the_schema_alone_accepts_is_accepted() -> None:
@@ -68,7 +94,10 @@ def test_what_the_schema_alone_accepts_is_accepted() -> None:
 
 
 def test_nulls_of_a_custom_kind_are_dropped_and_defaults_put_in() -> None:
-    obj = job(runPolicy={"suspend": None, "backoffLimit": None}, pytorchReplicaSpecs=replica(ports=[{"containerPort": 1}], env=None))
+    obj = job(
+        runPolicy={"suspend": None, "backoffLimit": None},
+        pytorchReplicaSpecs=replica(ports=[{"containerPort": 1}], env=None),
+    )
     schema = schemas.load("pytorchjobs")
     assert schema.prune(obj) == []
     schema.fill(obj)
@@ -85,7 +114,10 @@ def test_a_null_inside_a_list_of_a_built_in_kind_becomes_the_empty_value() -> No
 
 
 def test_an_empty_list_or_map_is_the_same_as_none() -> None:
-    pod = {"metadata": {"finalizers": [], "labels": {}}, "spec": {"volumes": [], "nodeSelector": {}, "securityContext": {}}}
+    pod = {
+        "metadata": {"finalizers": [], "labels": {}},
+        "spec": {"volumes": [], "nodeSelector": {}, "securityContext": {}},
+    }
     schemas.load("pods").prune(pod)
     assert pod == {"metadata": {}, "spec": {"securityContext": {}}}
     obj = job(pytorchReplicaSpecs={}) | {"metadata": {"labels": {}, "lables": {}}}
@@ -108,15 +140,23 @@ def test_a_whole_number_written_with_a_fraction_becomes_whole() -> None:
 @pytest.mark.parametrize(
     ("spec", "field", "message"),
     [
-        ({"minMember": 0}, "spec.minMember", "Invalid value: 0: spec.minMember in body should be greater than or equal to 1"),
+        ({"minMember": 0}, "spec.minMember", (
+            "Invalid value: 0: spec.minMember in body should be greater than or equal to 1"
+        )),
         ({"preemptibility": "maybe"}, "spec.preemptibility",
          'Unsupported value: "maybe": supported values: "preemptible", "non-preemptible"'),
         ({"subGroups": [{"name": ""}]}, "spec.subGroups[0].name",
          'Invalid value: "": spec.subGroups[0].name in body should be at least 1 chars long'),
         ({"subGroups": [{}]}, "spec.subGroups[0].name", "Required value"),
-        ({"minMember": 1.5}, "spec.minMember", 'Invalid value: "number": spec.minMember in body must be of type integer: "number"'),
-        ({"minMember": True}, "spec.minMember", 'Invalid value: "boolean": spec.minMember in body must be of type integer: "boolean"'),
-        ({"queue": ["a"]}, "spec.queue", 'Invalid value: "array": spec.queue in body must be of type string: "array"'),
+        ({"minMember": 1.5}, "spec.minMember", (
+            'Invalid value: "number": spec.minMember in body must be of type integer: "number"'
+        )),
+        ({"minMember": True}, "spec.minMember", (
+            'Invalid value: "boolean": spec.minMember in body must be of type integer: "boolean"'
+        )),
+        ({"queue": ["a"]}, "spec.queue", (
+            'Invalid value: "array": spec.queue in body must be of type string: "array"'
+        )),
     ],
 )  # fmt: skip
 def test_bounds_are_kept(spec: dict[str, Any], field: str, message: str) -> None:
@@ -126,7 +166,9 @@ def test_bounds_are_kept(spec: dict[str, Any], field: str, message: str) -> None
 
 def test_two_containers_of_one_name_are_refused() -> None:
     template = {"spec": {"containers": [{"name": "a"}, {"name": "a"}]}}
-    causes = schemas.load("pytorchjobs").validate(job(pytorchReplicaSpecs={"Worker": {"template": template}}))
+    causes = schemas.load("pytorchjobs").validate(
+        job(pytorchReplicaSpecs={"Worker": {"template": template}})
+    )
     assert [c.message for c in causes] == ['Duplicate value: {"name":"a"}']
     assert causes[0].field.endswith("template.spec.containers[1]")
 
@@ -137,20 +179,42 @@ def test_the_queue_of_a_job_cannot_change() -> None:
 
     causes = schemas.load("pytorchjobs").forbidden_changes(queued("a"), queued("b"))
     assert [(c.field, c.message) for c in causes] == [
-        ("spec.runPolicy.schedulingPolicy.queue", 'Invalid value: "b": spec.runPolicy.schedulingPolicy.queue is immutable')
+        (
+            "spec.runPolicy.schedulingPolicy.queue",
+            'Invalid value: "b": spec.runPolicy.schedulingPolicy.queue is immutable',
+        )
     ]
     assert schemas.load("pytorchjobs").forbidden_changes(queued("a"), queued("a")) == []
 
 
 def test_the_pod_spec_is_one_object_for_all_kinds() -> None:
-    template = schemas.load("pytorchjobs").root["properties"]["spec"]["properties"]["pytorchReplicaSpecs"]["additionalProperties"]
+    template = schemas.load("pytorchjobs").root["properties"]["spec"]["properties"][
+        "pytorchReplicaSpecs"
+    ]["additionalProperties"]
     spec = template["properties"]["template"]["properties"]["spec"]
     assert spec is schemas.load("pods").root["properties"]["spec"]
-    assert spec is schemas.load("jobs").root["properties"]["spec"]["properties"]["template"]["properties"]["spec"]
+    assert (
+        spec
+        is schemas.load("jobs").root["properties"]["spec"]["properties"]["template"]["properties"][
+            "spec"
+        ]
+    )
     assert spec["properties"]["containers"]["x-kubernetes-list-map-keys"] == ["name"]
 
 
-@pytest.mark.parametrize("value", [None, 5, "x", [], [None], {"spec": 5}, {"spec": {"pytorchReplicaSpecs": [1]}}, {"metadata": None}])
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        5,
+        "x",
+        [],
+        [None],
+        {"spec": 5},
+        {"spec": {"pytorchReplicaSpecs": [1]}},
+        {"metadata": None},
+    ],
+)
 def test_no_shape_of_an_object_breaks_it(value: Any) -> None:
     schema = schemas.load("pytorchjobs")
     schema.prune(value)

@@ -70,8 +70,17 @@ def test_a_malformed_selector_is_refused_as_a_real_server_does(text: str, messag
         ("a/b/c", '<nil>: Invalid value: "a/b/c": a qualified name must consist of'),
         ("/a", "prefix part must be non-empty"),
         (f"{'a' * 64}=b", "name part must be no more than 63 bytes"),
-        (f"a={'b' * 64}", f'values[0][a]: Invalid value: "{"b" * 64}": must be no more than 63 bytes'),
-        ("a=-b", 'values[0][a]: Invalid value: "-b": a valid label must be an empty string or consist of'),
+        (
+            f"a={'b' * 64}",
+            f'values[0][a]: Invalid value: "{"b" * 64}": must be no more than 63 bytes',
+        ),
+        (
+            "a=-b",
+            (
+                'values[0][a]: Invalid value: "-b": a valid label must be an empty string or '
+                "consist of"
+            ),
+        ),
         ("a in ()", "for 'in', 'notin' operators, values set can't be empty"),
         ("a>x", "the value must be an integer"),
     ],
@@ -91,13 +100,23 @@ def test_any_text_is_read_or_refused(text: str) -> None:
             parse(text).matches({"a": "b"})
 
 
-@given(st.dictionaries(st.from_regex(r"[a-z]{1,5}", fullmatch=True), st.from_regex(r"[a-z0-9]{0,5}", fullmatch=True), max_size=5))
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-z]{1,5}", fullmatch=True),
+        st.from_regex(r"[a-z0-9]{0,5}", fullmatch=True),
+        max_size=5,
+    )
+)
 def test_the_selector_of_all_its_labels_matches_an_object(labels: dict[str, str]) -> None:
-    assert selectors.parse_labels(",".join(f"{key}={value}" for key, value in labels.items())).matches(labels)
+    assert selectors.parse_labels(
+        ",".join(f"{key}={value}" for key, value in labels.items())
+    ).matches(labels)
 
 
 def test_a_field_selector_matches_all_of_its_terms() -> None:
-    selector = selectors.parse_fields("metadata.name=a,status.phase!=Running", {"metadata.name", "status.phase"})
+    selector = selectors.parse_fields(
+        "metadata.name=a,status.phase!=Running", {"metadata.name", "status.phase"}
+    )
     assert selector.matches({"metadata.name": "a", "status.phase": "Failed"})
     assert not selector.matches({"metadata.name": "a", "status.phase": "Running"})
     assert selector.matches({"metadata.name": "a"})
@@ -144,7 +163,13 @@ def test_a_label_selector_object_matches_labels_and_expressions() -> None:
 
 
 @pytest.mark.parametrize(
-    "obj", [[], {"matchLabels": 1}, {"matchExpressions": [{}]}, {"matchExpressions": [{"key": "a", "operator": "Like"}]}]
+    "obj",
+    [
+        [],
+        {"matchLabels": 1},
+        {"matchExpressions": [{}]},
+        {"matchExpressions": [{"key": "a", "operator": "Like"}]},
+    ],
 )
 def test_what_is_no_label_selector_object_is_refused(obj: object) -> None:
     with pytest.raises(ApiError) as refused:

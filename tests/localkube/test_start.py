@@ -27,7 +27,9 @@ def cluster(tmp_path: Path) -> Iterator[LocalKube]:
 def start(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A start that must fail, to its end."""
     command = [sys.executable, "-m", "localkube", *arguments, "--die-with", str(os.getpid())]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, cwd=ROOT, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=30, cwd=ROOT, check=False
+    )
 
 
 def mode(path: Path) -> int:
@@ -43,7 +45,11 @@ def test_everything_it_keeps_is_private(cluster: LocalKube) -> None:
 def test_it_listens_on_loopback_only(cluster: LocalKube) -> None:
     listening = Path(f"/proc/{cluster.pid}/net/tcp").read_text().splitlines()[1:]
     port = f":{cluster.port:04X}"
-    assert [line.split()[1] for line in listening if line.split()[1].endswith(port) and line.split()[3] == "0A"] == [f"0100007F{port}"]
+    assert [
+        line.split()[1]
+        for line in listening
+        if line.split()[1].endswith(port) and line.split()[3] == "0A"
+    ] == [f"0100007F{port}"]
 
 
 def test_objects_tokens_and_versions_survive_a_kill(cluster: LocalKube) -> None:
@@ -67,7 +73,11 @@ def test_a_watch_from_before_a_kill_is_told_to_list_again(cluster: LocalKube) ->
     cluster.start()
     with api.watch(CONFIGMAPS, resourceVersion=old, timeoutSeconds=5) as watch:
         frame = watch.next()
-    assert (frame["type"], frame["object"]["code"], frame["object"]["reason"]) == ("ERROR", 410, "Expired")
+    assert (frame["type"], frame["object"]["code"], frame["object"]["reason"]) == (
+        "ERROR",
+        410,
+        "Expired",
+    )
     api.close()
 
 
@@ -87,7 +97,17 @@ def test_it_ends_with_the_process_it_is_to_die_with(tmp_path: Path) -> None:
 def test_it_runs_on_when_nobody_reads_what_it_says(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "localkube", "--data", str(tmp_path / "data"), "--port", "0", "--die-with", str(os.getpid())]
+    command = [
+        sys.executable,
+        "-m",
+        "localkube",
+        "--data",
+        str(tmp_path / "data"),
+        "--port",
+        "0",
+        "--die-with",
+        str(os.getpid()),
+    ]
     with subprocess.Popen(command, stdout=writing, stderr=subprocess.PIPE, cwd=ROOT) as server:
         os.close(writing)
         eventually(lambda: (tmp_path / "data" / "kubeconfig").exists())
@@ -137,7 +157,9 @@ def test_data_that_is_not_a_database_is_refused_and_left_alone(tmp_path: Path) -
         ["--max-pods", "0"],
     ],
 )
-def test_nonsense_is_refused_with_a_reason(nonsense: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_nonsense_is_refused_with_a_reason(
+    nonsense: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         read_options(["--data", "x", *nonsense])
     assert ended.value.code == 2
@@ -146,7 +168,10 @@ def test_nonsense_is_refused_with_a_reason(nonsense: list[str], capsys: pytest.C
 
 def test_closed_standard_streams_are_no_reason_to_fail(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    command = f"exec {sys.executable} -m localkube --data {data} --port 0 --die-with {os.getpid()} <&- >&- 2>&-"
+    command = (
+        f"exec {sys.executable} -m localkube --data {data} --port 0 --die-with {os.getpid()} <&- "
+        ">&- 2>&-"
+    )
     server = subprocess.Popen(["sh", "-c", command], cwd=ROOT)
     eventually(lambda: (data / "kubeconfig").exists())
     api = Api.from_kubeconfig(data / "kubeconfig")

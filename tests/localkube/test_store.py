@@ -28,7 +28,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def thing(name: str, namespace: str = "a", **labels: str) -> Object:
-    return {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": labels}}
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": labels},
+    }
 
 
 def names(records: object) -> list[str]:
@@ -55,7 +59,11 @@ def test_every_write_raises_the_version_and_is_told_in_order(store: Store) -> No
     store.put(PODS, thing("x"))
     store.put(PODS, thing("x", colour="red"))
     store.remove(PODS, thing("x", colour="red"))
-    assert [(c.type, c.record.rv - start) for c in told] == [("ADDED", 1), ("MODIFIED", 2), ("DELETED", 3)]
+    assert [(c.type, c.record.rv - start) for c in told] == [
+        ("ADDED", 1),
+        ("MODIFIED", 2),
+        ("DELETED", 3),
+    ]
     assert told[1].previous is told[0].record
 
 
@@ -70,7 +78,11 @@ def test_objects_and_version_survive_closing(tmp_path: Path) -> None:
     rv = first.rv
     first.close()
     second = Store(tmp_path / "state.db", no_fields)
-    assert (second.rv, names(second.list(PODS)), second.list(PODS)[0].labels) == (rv, ["x"], {"colour": "red"})
+    assert (second.rv, names(second.list(PODS)), second.list(PODS)[0].labels) == (
+        rv,
+        ["x"],
+        {"colour": "red"},
+    )
     second.close()
 
 
@@ -153,7 +165,10 @@ def test_data_of_a_later_version_is_refused(tmp_path: Path) -> None:
         Store(tmp_path / "state.db", no_fields)
 
 
-steps = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["put", "remove"]), st.integers(0, 3)), max_size=30)
+steps = st.lists(
+    st.tuples(st.sampled_from("abcd"), st.sampled_from(["put", "remove"]), st.integers(0, 3)),
+    max_size=30,
+)
 
 
 @settings(max_examples=60, deadline=None)

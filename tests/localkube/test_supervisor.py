@@ -11,7 +11,19 @@ from pathlib import Path
 import pytest
 
 from localkube.kubelet import proctree, records, runs
-from tests.localkube.container_runs import ended, marked, output, place, pods, running, spec, start, start_shell, told, until
+from tests.localkube.container_runs import (
+    ended,
+    marked,
+    output,
+    place,
+    pods,
+    running,
+    spec,
+    start,
+    start_shell,
+    told,
+    until,
+)
 
 __all__ = ["pods"]
 
@@ -19,7 +31,9 @@ LIBRARY_SIGNALS = 0b11 << 31
 """Signals 32 and 33 belong to the C library, which lets no program see to them."""
 
 
-@pytest.mark.parametrize(("code", "reason"), [(0, "Completed"), (1, "Error"), (77, "Error"), (255, "Error")])
+@pytest.mark.parametrize(
+    ("code", "reason"), [(0, "Completed"), (1, "Error"), (77, "Error"), (255, "Error")]
+)
 def test_the_exit_code_is_the_first_process(pods: Path, code: int, reason: str) -> None:
     end = ended(start_shell(pods, f"exit {code}"))
     assert (end.exit_code, end.signal, end.reason, end.message) == (code, None, reason, "")
@@ -37,18 +51,35 @@ def test_a_signal_counts_as_128_and_its_number(pods: Path, name: str) -> None:
     ("argv", "more", "code", "message"),
     [
         (["foo"], {}, 127, 'exec: "foo": executable file not found in $PATH'),
-        (["sh"], {"env": {"PATH": "/nowhere"}}, 127, 'exec: "sh": executable file not found in $PATH'),
+        (
+            ["sh"],
+            {"env": {"PATH": "/nowhere"}},
+            127,
+            'exec: "sh": executable file not found in $PATH',
+        ),
         (["/no/such"], {}, 127, 'exec: "/no/such": stat /no/such: no such file or directory'),
         (["/etc/passwd"], {}, 126, 'exec: "/etc/passwd": permission denied'),
         (["/tmp"], {}, 126, 'exec: "/tmp": is a directory'),
-        (["true"], {"cwd": "/nope"}, 128, 'chdir to cwd ("/nope") failed: no such file or directory'),
+        (
+            ["true"],
+            {"cwd": "/nope"},
+            128,
+            'chdir to cwd ("/nope") failed: no such file or directory',
+        ),
         (["true", "a\0b"], {}, 128, "exec true: embedded null byte"),
         ([], {}, 128, "no command specified"),
     ],
 )
-def test_a_command_that_cannot_run_says_why(pods: Path, argv: list[str], more: dict, code: int, message: str) -> None:
+def test_a_command_that_cannot_run_says_why(
+    pods: Path, argv: list[str], more: dict, code: int, message: str
+) -> None:
     end = ended(start(pods, *argv, **more))
-    assert (end.exit_code, end.signal, end.reason, end.message) == (code, None, "ContainerCannotRun", message)
+    assert (end.exit_code, end.signal, end.reason, end.message) == (
+        code,
+        None,
+        "ContainerCannotRun",
+        message,
+    )
 
 
 def test_a_script_without_its_interpreter_cannot_run(pods: Path, tmp_path: Path) -> None:
@@ -62,7 +93,10 @@ def test_a_script_without_its_interpreter_cannot_run(pods: Path, tmp_path: Path)
 def test_the_environment_is_the_given_one(pods: Path) -> None:
     directory = start(pods, "/usr/bin/env", env={"A": "1", "B": "x=y\nz", "C": "\udcff"})
     ended(directory)
-    assert output(directory) == b"A=1\nB=x=y\nz\nC=\xff\nLOCALKUBE_RUN=" + os.path.realpath(directory).encode() + b"\n"
+    assert (
+        output(directory)
+        == b"A=1\nB=x=y\nz\nC=\xff\nLOCALKUBE_RUN=" + os.path.realpath(directory).encode() + b"\n"
+    )
 
 
 def test_nothing_is_inherited(pods: Path, tmp_path: Path) -> None:
@@ -86,7 +120,9 @@ def test_the_command_has_a_session_of_its_own(pods: Path) -> None:
 
 
 def test_a_stop_lets_the_first_process_end_in_its_own_way(pods: Path) -> None:
-    directory = start_shell(pods, "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.01; done")
+    directory = start_shell(
+        pods, "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.01; done"
+    )
     told(directory, b"ready")
     runs.stop(directory, 60)
     assert ended(directory).exit_code == 5
@@ -134,10 +170,15 @@ def test_stopping_what_has_ended_does_nothing(pods: Path) -> None:
 
 def test_daemons_end_with_the_first_process(pods: Path) -> None:
     daemon = (
-        "import os, time; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); print('daemon', flush=True); time.sleep(1000)"
+        "import os, time; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); "
+        "print('daemon', flush=True); time.sleep(1000)"
     )
     directory = start_shell(
-        pods, f'{sys.executable} -I -S -c "{daemon}"; sleep 1000 & until grep -sq daemon {pods}/*/*/*/*.log; do sleep 0.01; done'
+        pods,
+        (
+            f'{sys.executable} -I -S -c "{daemon}"; sleep 1000 & until grep -sq daemon '
+            f"{pods}/*/*/*/*.log; do sleep 0.01; done"
+        ),
     )
     end = ended(directory)
     assert (end.exit_code, output(directory)) == (0, b"daemon\n")

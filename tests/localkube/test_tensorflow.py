@@ -16,7 +16,11 @@ from tests.localkube.stage import Stage, address, conditions, replica, variables
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    made = Stage(tmp_path / "state.db", monkeypatch, lambda objects: [Training(objects, TensorFlow(), Ports(objects))])
+    made = Stage(
+        tmp_path / "state.db",
+        monkeypatch,
+        lambda objects: [Training(objects, TensorFlow(), Ports(objects))],
+    )
     yield made
     made.close()
 
@@ -26,7 +30,9 @@ def role(count: int = 1, restart: str | None = None) -> Object:
 
 
 def submit(stage: Stage, replicas: Object, **spec: object) -> Object:
-    return stage.create(TFJOBS, {"metadata": {"name": "j"}, "spec": {"tfReplicaSpecs": replicas, **spec}})
+    return stage.create(
+        TFJOBS, {"metadata": {"name": "j"}, "spec": {"tfReplicaSpecs": replicas, **spec}}
+    )
 
 
 def config(stage: Stage, pod: str) -> Object:
@@ -80,10 +86,18 @@ def test_a_worker_of_a_dynamic_job_knows_the_servers_and_itself(stage: Stage) ->
     assert config(stage, "j-ps-1")["cluster"] == {"ps": servers[1:], "worker": {}}
 
 
-@pytest.mark.parametrize(("replicas", "master"), [({"Chief": 1, "Worker": 1}, "chief"), ({"Worker": 2, "PS": 1}, "worker")])
-def test_the_chief_or_worker_0_has_the_masters_role(stage: Stage, replicas: dict[str, int], master: str) -> None:
+@pytest.mark.parametrize(
+    ("replicas", "master"),
+    [({"Chief": 1, "Worker": 1}, "chief"), ({"Worker": 2, "PS": 1}, "worker")],
+)
+def test_the_chief_or_worker_0_has_the_masters_role(
+    stage: Stage, replicas: dict[str, int], master: str
+) -> None:
     submit(stage, {type: role(count) for type, count in replicas.items()})
-    roles = {pod: labels_of(stage.get(PODS, pod)).get("training.kubeflow.org/job-role") for pod in stage.names(PODS)}
+    roles = {
+        pod: labels_of(stage.get(PODS, pod)).get("training.kubeflow.org/job-role")
+        for pod in stage.names(PODS)
+    }
     assert {pod for pod, role in roles.items() if role} == {f"j-{master}-0"}
 
 
@@ -159,7 +173,9 @@ def test_a_retryable_exit_code_restarts_the_pod(stage: Stage) -> None:
         ({"Boss": 1}, {}, "[Boss] is unknown, must be one of Chief, Master, PS, Worker, Evaluator"),
     ],
 )
-def test_a_spec_that_makes_no_sense_fails_the_job(stage: Stage, replicas: dict[str, int], spec: Object, text: str) -> None:
+def test_a_spec_that_makes_no_sense_fails_the_job(
+    stage: Stage, replicas: dict[str, int], spec: Object, text: str
+) -> None:
     submit(stage, {type: role(count) for type, count in replicas.items()}, **spec)
     failed = stage.get(TFJOBS, "j")["status"]["conditions"][-1]
     assert (failed["type"], failed["reason"]) == ("Failed", "TFJobFailedValidation")

@@ -1,4 +1,6 @@
-"""Training jobs: conditions and counts, restarts and limits, suspension, scaling, clean-up, and specs that make no sense."""
+"""Training jobs: conditions and counts, restarts and limits, suspension, scaling, clean-up, and
+specs that make no sense.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +24,11 @@ FAILED = ("Failed", "True", "PyTorchJobFailed")
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    made = Stage(tmp_path / "state.db", monkeypatch, lambda objects: [Training(objects, PyTorch(), Ports(objects))])
+    made = Stage(
+        tmp_path / "state.db",
+        monkeypatch,
+        lambda objects: [Training(objects, PyTorch(), Ports(objects))],
+    )
     yield made
     made.close()
 
@@ -52,7 +58,9 @@ def test_from_created_over_running_to_succeeded(stage: Stage) -> None:
 def test_counts_show_running_pods_only_and_fold_into_succeeded_at_the_end(stage: Stage) -> None:
     submit(stage, {"Master": replica(), "Worker": replica(2)})
     selector = (
-        "training.kubeflow.org/job-name=j,training.kubeflow.org/operator-name=pytorchjob-controller,training.kubeflow.org/replica-type="
+        "training.kubeflow.org/job-name=j,"
+        "training.kubeflow.org/operator-name=pytorchjob-controller,"
+        "training.kubeflow.org/replica-type="
     )
     assert status_of(stage, "j")["replicaStatuses"] == {
         "Master": {"selector": f"{selector}master"},
@@ -91,7 +99,9 @@ def test_a_worker_that_fails_under_never_fails_the_job(stage: Stage) -> None:
     message = stage.get(PYTORCHJOBS, "j")["status"]["conditions"][-1]["message"]
     assert message == "PyTorchJob j is failed because 1 Worker replica(s) failed."
     assert stage.names(PODS) == ["j-master-0", "j-worker-0", "j-worker-1"]
-    assert ("Normal", "ExitedWithCode", "Pod: team.j-worker-0 exited with code 1") in stage.events("PyTorchJob")
+    assert ("Normal", "ExitedWithCode", "Pod: team.j-worker-0 exited with code 1") in stage.events(
+        "PyTorchJob"
+    )
 
 
 def test_after_failed_nothing_changes_any_more(stage: Stage) -> None:
@@ -107,7 +117,9 @@ def test_exit_codes_from_128_restart_the_replica(stage: Stage, code: int) -> Non
     stage.report("j-master-0", "Running")
     first = stage.get(PODS, "j-worker-0")["metadata"]["uid"]
     changes: list[str] = []
-    stage.objects.subscribe(PYTORCHJOBS, lambda change: changes.append(conditions(change.record.object())[-1][0]))
+    stage.objects.subscribe(
+        PYTORCHJOBS, lambda change: changes.append(conditions(change.record.object())[-1][0])
+    )
     stage.end("j-worker-0", code)
     assert stage.get(PODS, "j-worker-0")["metadata"]["uid"] != first
     assert changes == ["Restarting", "Running"]
@@ -122,7 +134,11 @@ def test_exit_codes_below_128_are_for_good(stage: Stage, code: int) -> None:
     stage.end("j-worker-0", code)
     assert of(stage)[-1] == FAILED
     assert status_of(stage, "j")["completionTime"]
-    assert ("Warning", "PyTorchJobFailed", 'job "j" is failing because "Worker" replica(s) failed.') in stage.events("PyTorchJob")
+    assert (
+        "Warning",
+        "PyTorchJobFailed",
+        'job "j" is failing because "Worker" replica(s) failed.',
+    ) in stage.events("PyTorchJob")
 
 
 def test_an_evicted_pod_is_made_anew(stage: Stage) -> None:
@@ -156,10 +172,16 @@ def test_a_pod_that_somebody_deletes_is_replaced_and_no_failure(stage: Stage) ->
 
 def test_restarts_in_place_count_against_the_limit_which_ends_the_pods(stage: Stage) -> None:
     submit(stage, {"Master": replica(), "Worker": replica()}, {"backoffLimit": 3})
-    stage.report("j-master-0", "Running", containerStatuses=[{"name": "pytorch", "restartCount": 1}])
-    stage.report("j-worker-0", "Running", containerStatuses=[{"name": "pytorch", "restartCount": 1}])
+    stage.report(
+        "j-master-0", "Running", containerStatuses=[{"name": "pytorch", "restartCount": 1}]
+    )
+    stage.report(
+        "j-worker-0", "Running", containerStatuses=[{"name": "pytorch", "restartCount": 1}]
+    )
     assert of(stage)[-1] == RUNNING
-    stage.report("j-worker-0", "Running", containerStatuses=[{"name": "pytorch", "restartCount": 2}])
+    stage.report(
+        "j-worker-0", "Running", containerStatuses=[{"name": "pytorch", "restartCount": 2}]
+    )
     assert of(stage)[-1] == FAILED
     text = "Job j has failed because it has reached the specified backoff limit"
     assert ("Normal", "PyTorchJobFailed", text) in stage.events("PyTorchJob")
@@ -222,7 +244,9 @@ def test_a_finished_job_goes_when_its_time_to_live_is_over(stage: Stage) -> None
 
 
 def suspend(stage: Stage, value: bool) -> None:
-    stage.modify(PYTORCHJOBS, "j", lambda job: job["spec"].setdefault("runPolicy", {}).update(suspend=value))
+    stage.modify(
+        PYTORCHJOBS, "j", lambda job: job["spec"].setdefault("runPolicy", {}).update(suspend=value)
+    )
 
 
 def test_suspending_ends_every_pod_and_resuming_starts_afresh(stage: Stage) -> None:
@@ -230,7 +254,11 @@ def test_suspending_ends_every_pod_and_resuming_starts_afresh(stage: Stage) -> N
     stage.report("j-master-0", "Running")
     before = status_of(stage, "j")["startTime"]
     suspend(stage, True)
-    assert of(stage) == [CREATED, ("Running", "False", "PyTorchJobSuspended"), ("Suspended", "True", "PyTorchJobSuspended")]
+    assert of(stage) == [
+        CREATED,
+        ("Running", "False", "PyTorchJobSuspended"),
+        ("Suspended", "True", "PyTorchJobSuspended"),
+    ]
     stage.confirm_deletions()
     assert (stage.names(PODS), stage.names(SERVICES)) == ([], [])
     stage.settle(1000)
@@ -240,7 +268,11 @@ def test_suspending_ends_every_pod_and_resuming_starts_afresh(stage: Stage) -> N
     assert status_of(stage, "j")["startTime"] > before
     stage.report("j-master-0", "Running")
     assert of(stage) == [CREATED, ("Suspended", "False", "PyTorchJobResumed"), RUNNING]
-    assert [reason for reason in stage.reasons("PyTorchJob") if reason.endswith("ed") and "Job" in reason] == [
+    assert [
+        reason
+        for reason in stage.reasons("PyTorchJob")
+        if reason.endswith("ed") and "Job" in reason
+    ] == [
         "PyTorchJobSuspended",
         "PyTorchJobResumed",
     ]
@@ -256,7 +288,11 @@ def test_a_job_made_suspended_waits_without_a_start_time(stage: Stage) -> None:
 def test_scaling_makes_and_removes_workers(stage: Stage) -> None:
     submit(stage, {"Worker": replica(2)}, elasticPolicy={"minReplicas": 1, "maxReplicas": 4})
     for count in (4, 1):
-        stage.modify(PYTORCHJOBS, "j", lambda job, n=count: job["spec"]["pytorchReplicaSpecs"]["Worker"].update(replicas=n))
+        stage.modify(
+            PYTORCHJOBS,
+            "j",
+            lambda job, n=count: job["spec"]["pytorchReplicaSpecs"]["Worker"].update(replicas=n),
+        )
         stage.confirm_deletions()
         expected = [f"j-worker-{index}" for index in range(count)]
         assert stage.names(PODS) == stage.names(SERVICES) == expected
@@ -266,23 +302,47 @@ def test_scaling_makes_and_removes_workers(stage: Stage) -> None:
     ("body", "text"),
     [
         ({"pytorchReplicaSpecs": {}}, "spec.pytorchReplicaSpecs must be specified"),
-        ({"pytorchReplicaSpecs": {"Trainer": replica()}}, "[Trainer] is unknown, must be one of Master, Worker"),
-        ({"pytorchReplicaSpecs": {"worker": replica()}}, "[worker] is unknown, must be one of Master, Worker"),
-        ({"pytorchReplicaSpecs": {"Worker": replica(container="main")}}, "must have a container named pytorch"),
+        (
+            {"pytorchReplicaSpecs": {"Trainer": replica()}},
+            "[Trainer] is unknown, must be one of Master, Worker",
+        ),
+        (
+            {"pytorchReplicaSpecs": {"worker": replica()}},
+            "[worker] is unknown, must be one of Master, Worker",
+        ),
+        (
+            {"pytorchReplicaSpecs": {"Worker": replica(container="main")}},
+            "must have a container named pytorch",
+        ),
         ({"pytorchReplicaSpecs": {"Worker": {"replicas": 1}}}, "containers must be specified"),
-        ({"pytorchReplicaSpecs": {"Worker": replica(restart="Whenever")}}, "restartPolicy is 'Whenever'"),
+        (
+            {"pytorchReplicaSpecs": {"Worker": replica(restart="Whenever")}},
+            "restartPolicy is 'Whenever'",
+        ),
         ({"pytorchReplicaSpecs": {"Worker": replica(-1)}}, "replicas is -1"),
         ({"pytorchReplicaSpecs": {"Master": replica(2)}}, "[Master].replicas must be 1"),
         ({"pytorchReplicaSpecs": {"Master": replica(None)}}, "[Master].replicas must be 1"),
-        ({"pytorchReplicaSpecs": {"Master": replica()}, "elasticPolicy": {}}, "[Worker] must be configured if spec.elasticPolicy is used"),
         (
-            {"pytorchReplicaSpecs": {"Worker": replica()}, "nprocPerNode": "2", "elasticPolicy": {"nProcPerNode": 2}},
+            {"pytorchReplicaSpecs": {"Master": replica()}, "elasticPolicy": {}},
+            "[Worker] must be configured if spec.elasticPolicy is used",
+        ),
+        (
+            {
+                "pytorchReplicaSpecs": {"Worker": replica()},
+                "nprocPerNode": "2",
+                "elasticPolicy": {"nProcPerNode": 2},
+            },
             "nProcPerNode is deprecated",
         ),
-        ({"pytorchReplicaSpecs": {"Worker": replica()}, "runPolicy": {"cleanPodPolicy": "Some"}}, "cleanPodPolicy is 'Some'"),
+        (
+            {"pytorchReplicaSpecs": {"Worker": replica()}, "runPolicy": {"cleanPodPolicy": "Some"}},
+            "cleanPodPolicy is 'Some'",
+        ),
     ],
 )
-def test_a_spec_that_makes_no_sense_fails_the_job_and_says_why(stage: Stage, body: Object, text: str) -> None:
+def test_a_spec_that_makes_no_sense_fails_the_job_and_says_why(
+    stage: Stage, body: Object, text: str
+) -> None:
     stage.create(PYTORCHJOBS, {"metadata": {"name": "j"}, "spec": body})
     assert of(stage) == [CREATED, ("Failed", "True", "PyTorchJobFailedValidation")]
     kind, reason, message = stage.events("PyTorchJob")[0]
@@ -295,7 +355,10 @@ def test_a_container_without_an_image_fails_the_job(stage: Stage) -> None:
     worker = replica()
     del worker["template"]["spec"]["containers"][0]["image"]
     submit(stage, {"Worker": worker})
-    assert "the container 'pytorch' has no image" in stage.get(PYTORCHJOBS, "j")["status"]["conditions"][-1]["message"]
+    assert (
+        "the container 'pytorch' has no image"
+        in stage.get(PYTORCHJOBS, "j")["status"]["conditions"][-1]["message"]
+    )
 
 
 def test_a_name_too_long_for_its_services_fails_the_job(stage: Stage) -> None:
@@ -306,7 +369,11 @@ def test_a_name_too_long_for_its_services_fails_the_job(stage: Stage) -> None:
 def test_a_running_job_survives_an_edit_into_nonsense(stage: Stage) -> None:
     submit(stage, {"Master": replica()})
     stage.report("j-master-0", "Running")
-    stage.modify(PYTORCHJOBS, "j", lambda job: job["spec"]["pytorchReplicaSpecs"]["Master"].update(replicas=2))
+    stage.modify(
+        PYTORCHJOBS,
+        "j",
+        lambda job: job["spec"]["pytorchReplicaSpecs"]["Master"].update(replicas=2),
+    )
     assert of(stage) == [CREATED, RUNNING]
     assert stage.reasons("PyTorchJob")[-1] == "PyTorchJobFailedValidation"
 
@@ -318,9 +385,20 @@ def test_a_job_for_another_controller_is_left_alone(stage: Stage) -> None:
 
 
 def test_a_taken_pod_name_is_told_and_tried_again(stage: Stage) -> None:
-    stage.objects.create(PODS, SPACE, {"metadata": {"name": "j-master-0"}, "spec": {"containers": [{"name": "other", "image": "x"}]}})
+    stage.objects.create(
+        PODS,
+        SPACE,
+        {
+            "metadata": {"name": "j-master-0"},
+            "spec": {"containers": [{"name": "other", "image": "x"}]},
+        },
+    )
     submit(stage, {"Master": replica()})
-    assert ("Warning", "FailedCreatePod", 'Error creating: pods "j-master-0" already exists') in stage.events("PyTorchJob")
+    assert (
+        "Warning",
+        "FailedCreatePod",
+        'Error creating: pods "j-master-0" already exists',
+    ) in stage.events("PyTorchJob")
     stage.objects.delete(PODS, SPACE, "j-master-0")
     stage.settle(5)
     assert stage.get(PODS, "j-master-0")["metadata"]["ownerReferences"]
@@ -328,8 +406,21 @@ def test_a_taken_pod_name_is_told_and_tried_again(stage: Stage) -> None:
 
 def test_troubles_of_a_pod_are_told_on_the_job_once(stage: Stage) -> None:
     submit(stage, {"Master": replica()})
-    waiting = {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed container=pytorch"}
+    waiting = {
+        "reason": "CrashLoopBackOff",
+        "message": "back-off 10s restarting failed container=pytorch",
+    }
     for ready in (False, True):
-        stage.report("j-master-0", "Running", containerStatuses=[{"name": "pytorch", "ready": ready, "state": {"waiting": waiting}}])
+        stage.report(
+            "j-master-0",
+            "Running",
+            containerStatuses=[{"name": "pytorch", "ready": ready, "state": {"waiting": waiting}}],
+        )
     told = [event for event in stage.events("PyTorchJob") if event[1] == "CrashLoopBackOff"]
-    assert told == [("Warning", "CrashLoopBackOff", f"Error pod j-master-0 container pytorch waiting message: {waiting['message']}")]
+    assert told == [
+        (
+            "Warning",
+            "CrashLoopBackOff",
+            f"Error pod j-master-0 container pytorch waiting message: {waiting['message']}",
+        )
+    ]

@@ -1,4 +1,6 @@
-"""Whole jobs on the embedded cluster: the operators, the scheduler, the kubelet and the examples together."""
+"""Whole jobs on the embedded cluster: the operators, the scheduler, the kubelet and the examples
+together.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,14 +10,35 @@ import pytest
 from tests.cluster import LocalKube
 from tests.conformance.api import Api, Object, eventually
 from tests.torch import TORCH, needs_torch
-from tests.training import JOBS, PODS, allreduce, condition, digests, finished, job, logs, pods, replica, steps, submit
+from tests.training import (
+    JOBS,
+    PODS,
+    allreduce,
+    condition,
+    digests,
+    finished,
+    job,
+    logs,
+    pods,
+    replica,
+    steps,
+    submit,
+)
 
 EXAMPLE = str(Path(__file__).resolve().parents[2] / "examples" / "pytorch_ddp.py")
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKube]:
-    with LocalKube(tmp_path_factory.mktemp("training") / "data", "--cpus", "16", "--memory", "32Gi", "--gpus", "4") as running:
+    with LocalKube(
+        tmp_path_factory.mktemp("training") / "data",
+        "--cpus",
+        "16",
+        "--memory",
+        "32Gi",
+        "--gpus",
+        "4",
+    ) as running:
         yield running
 
 
@@ -27,7 +50,10 @@ def api(cluster: LocalKube) -> Iterator[Api]:
 
 
 def conditions(api: Api, name: str) -> list[tuple[str, str, str]]:
-    return [(c["type"], c["status"], c["reason"]) for c in api.get(f"{JOBS}/{name}").ok()["status"]["conditions"]]
+    return [
+        (c["type"], c["status"], c["reason"])
+        for c in api.get(f"{JOBS}/{name}").ok()["status"]["conditions"]
+    ]
 
 
 def test_a_master_and_two_workers_train_to_the_same_weights(api: Api) -> None:
@@ -44,7 +70,10 @@ def test_a_master_and_two_workers_train_to_the_same_weights(api: Api) -> None:
 
 
 def test_two_jobs_at_once_do_not_meet(api: Api) -> None:
-    names = [submit(api, allreduce(f"twin-{letter}", "--steps", "30", "--slow", "0.02")) for letter in "ab"]
+    names = [
+        submit(api, allreduce(f"twin-{letter}", "--steps", "30", "--slow", "0.02"))
+        for letter in "ab"
+    ]
     assert [finished(api, name) for name in names] == ["Succeeded", "Succeeded"]
     addresses = {
         env["value"]
@@ -64,7 +93,8 @@ def test_a_rank_that_fails_for_good_fails_the_job(api: Api) -> None:
     assert finished(api, name) == "Failed"
 
     def end() -> Object | None:
-        # The other ranks fail as well when they lose this one, and the job may have ended with the first of them that was seen.
+        # The other ranks fail as well when they lose this one, and the job may have ended with the
+        # first of them that was seen.
         state = api.get(f"{PODS}/doomed-worker-0").ok()["status"]["containerStatuses"][0]["state"]
         return state.get("terminated")
 
@@ -89,7 +119,13 @@ def test_stopping_and_starting_again_brings_running_jobs_back(tmp_path: Path) ->
 @pytest.mark.timeout(240)
 def test_real_torch_averages_gradients_over_gloo(api: Api) -> None:
     def rank(count: int) -> Object:
-        return replica("train:1", ["--steps", "20"], count, command=[TORCH, EXAMPLE], env=[{"name": "OMP_NUM_THREADS", "value": "1"}])
+        return replica(
+            "train:1",
+            ["--steps", "20"],
+            count,
+            command=[TORCH, EXAMPLE],
+            env=[{"name": "OMP_NUM_THREADS", "value": "1"}],
+        )
 
     name = submit(api, job("ddp", {"Master": rank(1), "Worker": rank(2)}))
     assert finished(api, name, within=180) == "Succeeded", logs(api, name)
@@ -97,7 +133,9 @@ def test_real_torch_averages_gradients_over_gloo(api: Api) -> None:
 
 
 def elastic(name: str, checkpoints: Path) -> Object:
-    """An elastic job of 2 to 4 torchrun agents, with the settings without which torch 2.13 never takes a newcomer in."""
+    """An elastic job of 2 to 4 torchrun agents, with the settings without which torch 2.13 never
+    takes a newcomer in.
+    """
     arguments = [
         "-m",
         "torch.distributed.run",
@@ -116,10 +154,15 @@ def elastic(name: str, checkpoints: Path) -> Object:
         arguments,
         3,
         command=[TORCH],
-        env=[{"name": "OMP_NUM_THREADS", "value": "1"}, {"name": "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "value": "1"}],
+        env=[
+            {"name": "OMP_NUM_THREADS", "value": "1"},
+            {"name": "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "value": "1"},
+        ],
         volumeMounts=[{"name": "checkpoints", "mountPath": "/checkpoints"}],
     )
-    worker["template"]["spec"]["volumes"] = [{"name": "checkpoints", "hostPath": {"path": str(checkpoints)}}]
+    worker["template"]["spec"]["volumes"] = [
+        {"name": "checkpoints", "hostPath": {"path": str(checkpoints)}}
+    ]
     settings = {"keep_alive_interval": "1", "keep_alive_max_attempt": "3", "last_call_timeout": "2"}
     policy = {
         "minReplicas": 2,
@@ -136,7 +179,9 @@ def elastic(name: str, checkpoints: Path) -> Object:
 def test_an_elastic_job_that_loses_a_worker_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     checkpoints = tmp_path / "checkpoints"
     checkpoints.mkdir()
-    with LocalKube(tmp_path / "data", "--cpus", "16", "--memory", "32Gi", "--allow-host-path", str(checkpoints)) as own:
+    with LocalKube(
+        tmp_path / "data", "--cpus", "16", "--memory", "32Gi", "--allow-host-path", str(checkpoints)
+    ) as own:
         api = Api.from_kubeconfig(own.kubeconfig)
         name = submit(api, elastic("elastic", checkpoints))
         eventually(lambda: any(steps(log) for log in logs(api, name).values()), within=90)
@@ -146,7 +191,9 @@ def test_an_elastic_job_that_loses_a_worker_goes_on_from_its_checkpoint(tmp_path
         assert finished(api, name, within=180) == "Succeeded", logs(api, name)
         every = logs(api, name)
         assert any("resumed" in log for log in every.values()), every
-        again = next(pod for pod in pods(api, name) if pod["metadata"]["name"].endswith("-worker-2"))
+        again = next(
+            pod for pod in pods(api, name) if pod["metadata"]["name"].endswith("-worker-2")
+        )
         assert again["metadata"]["uid"] != lost["metadata"]["uid"]
         assert len(digests(every)) == 1
         api.close()

@@ -19,12 +19,20 @@ CLAIMS: dict[str, Object] = {
 CONFIG: Object = {"data": {"a.yaml": "a: 1", "b.yaml": "b: 2"}}
 
 
-def prepare(root: Path, *made: Object, config: Object = CONFIG, allowed: tuple[Path, ...] = ()) -> dict[str, Path]:
+def prepare(
+    root: Path, *made: Object, config: Object = CONFIG, allowed: tuple[Path, ...] = ()
+) -> dict[str, Path]:
     pod: Object = {
         "metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": {"app": 'say "hi"'}},
         "spec": {"volumes": list(made), "containers": [{"name": "c"}]},
     }
-    sources = Sources({"s": SECRET}.get, {"cm": config}.get, {"cpu": "4"}, claim=CLAIMS.get, claims=root.parent / "claims")
+    sources = Sources(
+        {"s": SECRET}.get,
+        {"cm": config}.get,
+        {"cpu": "4"},
+        claim=CLAIMS.get,
+        claims=root.parent / "claims",
+    )
     return volumes.prepare(pod, root, sources, allowed)
 
 
@@ -41,20 +49,35 @@ def test_an_empty_dir_keeps_what_is_in_it(tmp_path: Path) -> None:
 
 def test_a_config_map_becomes_files_and_is_renewed(tmp_path: Path) -> None:
     place = prepare(tmp_path, {"name": "v", "configMap": {"name": "cm"}})["v"]
-    assert {path.name: path.read_text() for path in place.iterdir()} == {"a.yaml": "a: 1", "b.yaml": "b: 2"}
-    prepare(tmp_path, {"name": "v", "configMap": {"name": "cm"}}, config={"data": {"a.yaml": "a: 3"}})
+    assert {path.name: path.read_text() for path in place.iterdir()} == {
+        "a.yaml": "a: 1",
+        "b.yaml": "b: 2",
+    }
+    prepare(
+        tmp_path, {"name": "v", "configMap": {"name": "cm"}}, config={"data": {"a.yaml": "a: 3"}}
+    )
     assert {path.name: path.read_text() for path in place.iterdir()} == {"a.yaml": "a: 3"}
 
 
 def test_the_files_of_a_secret_are_the_owners_alone(tmp_path: Path) -> None:
-    place = prepare(tmp_path, {"name": "v", "secret": {"secretName": "s", "defaultMode": 0o644}})["v"]
+    place = prepare(tmp_path, {"name": "v", "secret": {"secretName": "s", "defaultMode": 0o644}})[
+        "v"
+    ]
     assert (place / "key.pem").read_bytes() == b"private"
     assert stat.S_IMODE((place / "key.pem").stat().st_mode) == 0o400
 
 
 def test_items_choose_keys_and_paths(tmp_path: Path) -> None:
-    place = prepare(tmp_path, {"name": "v", "configMap": {"name": "cm", "items": [{"key": "a.yaml", "path": "deep/conf"}]}})["v"]
-    assert [path.relative_to(place) for path in place.rglob("*") if path.is_file()] == [Path("deep/conf")]
+    place = prepare(
+        tmp_path,
+        {
+            "name": "v",
+            "configMap": {"name": "cm", "items": [{"key": "a.yaml", "path": "deep/conf"}]},
+        },
+    )["v"]
+    assert [path.relative_to(place) for path in place.rglob("*") if path.is_file()] == [
+        Path("deep/conf")
+    ]
 
 
 def test_the_downward_api_writes_fields_as_files(tmp_path: Path) -> None:
@@ -62,7 +85,9 @@ def test_the_downward_api_writes_fields_as_files(tmp_path: Path) -> None:
         {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
         {"path": "cpu", "resourceFieldRef": {"containerName": "c", "resource": "limits.cpu"}},
     ]
-    place = prepare(tmp_path, {"name": "v", "projected": {"sources": [{"downwardAPI": {"items": items}}]}})["v"]
+    place = prepare(
+        tmp_path, {"name": "v", "projected": {"sources": [{"downwardAPI": {"items": items}}]}}
+    )["v"]
     assert (place / "labels").read_text() == 'app="say \\"hi\\""'
     assert (place / "cpu").read_text() == "4"
 
@@ -70,16 +95,40 @@ def test_the_downward_api_writes_fields_as_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("volume", "message"),
     [
-        ({"configMap": {"name": "none"}}, 'MountVolume.SetUp failed for volume "v" : configmap "none" not found'),
-        ({"configMap": {"name": "cm", "items": [{"key": "c", "path": "c"}]}}, "references non-existent configmap cm key: c"),
-        ({"configMap": {"name": "cm", "items": [{"key": "a.yaml", "path": "../x"}]}}, "leaves the volume"),
-        ({"configMap": {"name": "cm", "items": [{"key": "a.yaml", "path": "a\0b"}]}}, "names no file"),
+        (
+            {"configMap": {"name": "none"}},
+            'MountVolume.SetUp failed for volume "v" : configmap "none" not found',
+        ),
+        (
+            {"configMap": {"name": "cm", "items": [{"key": "c", "path": "c"}]}},
+            "references non-existent configmap cm key: c",
+        ),
+        (
+            {"configMap": {"name": "cm", "items": [{"key": "a.yaml", "path": "../x"}]}},
+            "leaves the volume",
+        ),
+        (
+            {"configMap": {"name": "cm", "items": [{"key": "a.yaml", "path": "a\0b"}]}},
+            "names no file",
+        ),
         ({"configMap": {"name": "cm", "items": [{"key": "a.yaml", "path": "."}]}}, "names no file"),
         ({"hostPath": {"path": "/tmp/\0x"}}, "is no path"),
-        ({"persistentVolumeClaim": {"claimName": "data"}}, 'persistentvolumeclaim "data" not found'),
-        ({"persistentVolumeClaim": {"claimName": "unbound"}}, 'persistentvolumeclaim "unbound" is not bound: its events say why'),
-        ({"nfs": {"server": "s", "path": "/"}}, "nfs is not on localkube; use an emptyDir, a persistentVolumeClaim, or a hostPath"),
-        ({"hostPath": {"path": "/etc"}}, "hostPath /etc is not allowed; start localkube with --allow-host-path /etc"),
+        (
+            {"persistentVolumeClaim": {"claimName": "data"}},
+            'persistentvolumeclaim "data" not found',
+        ),
+        (
+            {"persistentVolumeClaim": {"claimName": "unbound"}},
+            'persistentvolumeclaim "unbound" is not bound: its events say why',
+        ),
+        (
+            {"nfs": {"server": "s", "path": "/"}},
+            "nfs is not on localkube; use an emptyDir, a persistentVolumeClaim, or a hostPath",
+        ),
+        (
+            {"hostPath": {"path": "/etc"}},
+            "hostPath /etc is not allowed; start localkube with --allow-host-path /etc",
+        ),
     ],
 )
 def test_a_volume_that_cannot_be_had_says_why(tmp_path: Path, volume: Object, message: str) -> None:
@@ -103,14 +152,27 @@ def test_a_host_path_is_allowed_below_the_given_directories_only(tmp_path: Path)
     allowed = tmp_path / "shared"
     (allowed / "data").mkdir(parents=True)
     (allowed / "escape").symlink_to("/etc")
-    found = prepare(tmp_path / "pod", {"name": "v", "hostPath": {"path": str(allowed / "data")}}, allowed=(allowed,))
+    found = prepare(
+        tmp_path / "pod",
+        {"name": "v", "hostPath": {"path": str(allowed / "data")}},
+        allowed=(allowed,),
+    )
     assert found["v"] == allowed / "data"
     with pytest.raises(MountError, match="not allowed"):
-        prepare(tmp_path / "pod", {"name": "v", "hostPath": {"path": str(allowed / "escape")}}, allowed=(allowed,))
+        prepare(
+            tmp_path / "pod",
+            {"name": "v", "hostPath": {"path": str(allowed / "escape")}},
+            allowed=(allowed,),
+        )
 
 
-@pytest.mark.parametrize(("kind", "ok"), [("Directory", False), ("DirectoryOrCreate", True), ("FileOrCreate", True), ("", False)])
-def test_a_host_path_is_made_only_when_its_type_says_so(tmp_path: Path, kind: str, ok: bool) -> None:
+@pytest.mark.parametrize(
+    ("kind", "ok"),
+    [("Directory", False), ("DirectoryOrCreate", True), ("FileOrCreate", True), ("", False)],
+)
+def test_a_host_path_is_made_only_when_its_type_says_so(
+    tmp_path: Path, kind: str, ok: bool
+) -> None:
     volume = {"name": "v", "hostPath": {"path": str(tmp_path / "new"), "type": kind}}
     if ok:
         assert prepare(tmp_path / "pod", volume, allowed=(tmp_path,))["v"].exists()
@@ -145,12 +207,17 @@ def test_whole_mounted_paths_are_translated_and_nothing_else(text: str, expected
 
 
 def test_a_path_is_translated_once_even_when_the_real_one_looks_mounted() -> None:
-    assert Mounts({"/home": Path("/home/me/home")}).translate("/home/x /home") == "/home/me/home/x /home/me/home"
+    assert (
+        Mounts({"/home": Path("/home/me/home")}).translate("/home/x /home")
+        == "/home/me/home/x /home/me/home"
+    )
 
 
 def test_sub_paths_are_made_and_named(tmp_path: Path) -> None:
     places = prepare(tmp_path, {"name": "my-data", "emptyDir": {}})
-    found = mounts(places, {"name": "my-data", "mountPath": "/data/", "subPathExpr": "rank-$(RANK)"})
+    found = mounts(
+        places, {"name": "my-data", "mountPath": "/data/", "subPathExpr": "rank-$(RANK)"}
+    )
     assert found.translate("/data") == str(places["my-data"] / "rank-3")
     assert found.variables() == {"LOCALKUBE_MOUNT_MY_DATA": str(places["my-data"] / "rank-3")}
     assert (places["my-data"] / "rank-3").is_dir()

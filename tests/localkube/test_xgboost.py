@@ -15,7 +15,11 @@ from tests.localkube.stage import Stage, address, conditions, replica, variables
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    made = Stage(tmp_path / "state.db", monkeypatch, lambda objects: [Training(objects, XGBoost(), Ports(objects))])
+    made = Stage(
+        tmp_path / "state.db",
+        monkeypatch,
+        lambda objects: [Training(objects, XGBoost(), Ports(objects))],
+    )
     yield made
     made.close()
 
@@ -25,7 +29,9 @@ def role(count: int | None = 1, restart: str | None = None) -> Object:
 
 
 def submit(stage: Stage, replicas: Object) -> Object:
-    return stage.create(XGBOOSTJOBS, {"metadata": {"name": "j"}, "spec": {"xgbReplicaSpecs": replicas}})
+    return stage.create(
+        XGBOOSTJOBS, {"metadata": {"name": "j"}, "spec": {"xgbReplicaSpecs": replicas}}
+    )
 
 
 def port(stage: Stage, service: str) -> str:
@@ -58,7 +64,10 @@ def test_a_master_alone_is_told_of_no_workers(stage: Stage) -> None:
 
 def test_only_the_master_has_the_masters_role(stage: Stage) -> None:
     submit(stage, {"Master": role(), "Worker": role()})
-    roles = [labels_of(stage.get(PODS, pod)).get("training.kubeflow.org/job-role") for pod in ("j-master-0", "j-worker-0")]
+    roles = [
+        labels_of(stage.get(PODS, pod)).get("training.kubeflow.org/job-role")
+        for pod in ("j-master-0", "j-worker-0")
+    ]
     assert roles == ["master", None]
 
 
@@ -92,7 +101,9 @@ def test_a_pod_that_went_down_with_the_node_is_made_anew(stage: Stage) -> None:
     assert stage.phases()["j-worker-0"] == "Pending"
 
 
-@pytest.mark.parametrize("replicas", [{"Worker": role()}, {"Master": role(2)}, {"Master": role(None)}])
+@pytest.mark.parametrize(
+    "replicas", [{"Worker": role()}, {"Master": role(2)}, {"Master": role(None)}]
+)
 def test_there_is_one_master_and_it_is_written(stage: Stage, replicas: Object) -> None:
     submit(stage, replicas)
     assert last(stage) == ("Failed", "True", "XGBoostJobFailedValidation")

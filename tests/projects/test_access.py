@@ -9,7 +9,19 @@ from django.test.utils import CaptureQueriesContext
 from console.errors import NotAllowed
 from projects.access import actionable, may, require
 from projects.models import AccessRule, CustomRole, Department, Project, User
-from projects.permissions import DEPARTMENT, L1, L2, ROLES, SYSTEM, VIEWER, Entity, Permission, Verb, closed, read
+from projects.permissions import (
+    DEPARTMENT,
+    L1,
+    L2,
+    ROLES,
+    SYSTEM,
+    VIEWER,
+    Entity,
+    Permission,
+    Verb,
+    closed,
+    read,
+)
 from projects.scopes import TENANT, Scope, of_cluster, of_department, of_project
 from tests.cast import Cast
 
@@ -20,7 +32,8 @@ def test_a_researcher_may_launch_and_not_give_roles(cast: Cast) -> None:
     with pytest.raises(NotAllowed) as refused:
         require(cast.bob, Verb.CREATE, Entity.ACCESS_RULES, here)
     assert refused.value.text == (
-        "You may not create access rules in project team-a. You are L1 researcher there; it takes Project administrator or "
+        "You may not create access rules in project team-a. You are L1 researcher there; it "
+        "takes Project administrator or "
         "Department administrator. Ask alice."
     )
 
@@ -40,7 +53,11 @@ def test_everybody_sees_their_own_projects(cast: Cast) -> None:
 @pytest.mark.parametrize("level", ["tenant", "cluster", "department", "project"])
 def test_a_rule_holds_below_its_scope_and_not_beside_it(cast: Cast, level: str) -> None:
     other = Project.objects.create(
-        name="apart", department=Department.objects.create(name="apart"), cluster=cast.cluster, namespace="apart", queue="apart"
+        name="apart",
+        department=Department.objects.create(name="apart"),
+        cluster=cast.cluster,
+        namespace="apart",
+        queue="apart",
     )
     scope = {
         "tenant": TENANT,
@@ -59,7 +76,9 @@ def test_a_rule_holds_below_its_scope_and_not_beside_it(cast: Cast, level: str) 
 
 
 def test_what_there_is_once_takes_a_rule_of_the_tenant(cast: Cast) -> None:
-    everything = CustomRole.objects.create(name="all", permissions=["users:edit", "audit:view", "workloads:view"])
+    everything = CustomRole.objects.create(
+        name="all", permissions=["users:edit", "audit:view", "workloads:view"]
+    )
     user = User.objects.create(username="new")
     rule = AccessRule.objects.create(user=user, custom_role=everything, project=cast.team_a)
     assert not user.rights.anywhere(Permission(Entity.USERS, Verb.VIEW))
@@ -97,8 +116,14 @@ def test_rights_take_the_same_queries_however_many_rules_there_are(cast: Cast) -
 
 
 def test_permissions_bring_what_they_are_of_no_use_without() -> None:
-    assert read(["workloads:create", "nonsense:view", "audit:delete"]) == closed([Permission(Entity.WORKLOADS, Verb.CREATE)])
-    assert {str(each) for each in read(["users:edit"])} == {"users:edit", "users:view", "projects:view"}
+    assert read(["workloads:create", "nonsense:view", "audit:delete"]) == closed(
+        [Permission(Entity.WORKLOADS, Verb.CREATE)]
+    )
+    assert {str(each) for each in read(["users:edit"])} == {
+        "users:edit",
+        "users:view",
+        "projects:view",
+    }
     assert read([]) == frozenset()
 
 
@@ -110,7 +135,18 @@ def test_the_table_of_roles_is_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "tenant:1", "project", "project:", "project:x", "project:-1", f"project:{9**40}", "cluster:1", "team:1"]
+    "text",
+    [
+        "",
+        "tenant:1",
+        "project",
+        "project:",
+        "project:x",
+        "project:-1",
+        f"project:{9**40}",
+        "cluster:1",
+        "team:1",
+    ],
 )
 def test_a_scope_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
@@ -118,5 +154,10 @@ def test_a_scope_that_is_none_is_refused(text: str) -> None:
 
 
 def test_a_scope_reads_what_it_writes(cast: Cast) -> None:
-    for scope in (TENANT, of_cluster(cast.cluster.pk), of_department(cast.research), of_project(cast.team_a)):
+    for scope in (
+        TENANT,
+        of_cluster(cast.cluster.pk),
+        of_department(cast.research),
+        of_project(cast.team_a),
+    ):
         assert Scope.read(str(scope)) == scope

@@ -19,7 +19,9 @@ ROUNDS = 20
 
 
 def made(client: Client, **fields: str) -> str:
-    return client.post("/account/keys/new", {"name": "laptop", "expires": "90"} | fields).content.decode()
+    return client.post(
+        "/account/keys/new", {"name": "laptop", "expires": "90"} | fields
+    ).content.decode()
 
 
 @pytest.fixture
@@ -28,14 +30,22 @@ def bob(client: Client, cast: Cast) -> Client:
     return client
 
 
-def test_a_key_is_made_its_secret_shown_once_and_it_does_what_the_person_may(bob: Client, cast: Cast) -> None:
+def test_a_key_is_made_its_secret_shown_once_and_it_does_what_the_person_may(
+    bob: Client, cast: Cast
+) -> None:
     secret = re.search(r'id="secret-secret">([^<]+)<', made(bob))[1]  # type: ignore[index]
     key = PersonalKey.objects.get()
-    assert (key.user, key.client_id.startswith("pk-"), key.expires_at is None) == (cast.bob, True, False)
+    assert (key.user, key.client_id.startswith("pk-"), key.expires_at is None) == (
+        cast.bob,
+        True,
+        False,
+    )
     page = bob.get("/account").content.decode()
     assert key.client_id in page
     assert secret not in page
-    told = Caller()("POST", "/token", {"grantType": "app_token", "AppId": key.client_id, "AppSecret": secret})
+    told = Caller()(
+        "POST", "/token", {"grantType": "app_token", "AppId": key.client_id, "AppSecret": secret}
+    )
     assert Caller(token=told["accessToken"])("GET", "/workloads") == {"workloads": []}
     assert PersonalKey.objects.get().last_used_at is not None
     assert secret not in str(list(AuditEntry.objects.values()))
@@ -48,7 +58,11 @@ def test_a_new_secret_ends_the_old_one_and_a_deleted_key_is_gone(bob: Client, ca
     assert not actions.is_secret_of(PersonalKey.objects.get(), secret)
     bob.post(f"/account/keys/{key.pk}/delete")
     assert not PersonalKey.objects.exists()
-    noted = AuditEntry.objects.filter(entity="access-key").order_by("pk").values_list("event", "subject")
+    noted = (
+        AuditEntry.objects.filter(entity="access-key")
+        .order_by("pk")
+        .values_list("event", "subject")
+    )
     assert list(noted) == [("create", "bob"), ("secret", "bob"), ("delete", "bob")]
 
 
@@ -108,29 +122,46 @@ def test_an_administrator_sees_somebodys_keys_and_no_secret(alice: Client, cast:
 
 @pytest.mark.parametrize("way", ["page", "rest"])
 def test_an_administrator_ends_one_key_and_its_tokens(alice: Client, cast: Cast, way: str) -> None:
-    (key, _), (other, _) = personal.create("laptop", of=cast.bob), personal.create("cluster", of=cast.bob)
+    (key, _), (other, _) = (
+        personal.create("laptop", of=cast.bob),
+        personal.create("cluster", of=cast.bob),
+    )
     ended, going_on = (Caller(token=tokens.issue(cast.bob, each)[0]) for each in (key, other))
     if way == "page":
-        assert alice.post(f"/users/{cast.bob.pk}/keys/{key.pk}/end").headers["Location"] == f"/users/{cast.bob.pk}/keys"
+        assert (
+            alice.post(f"/users/{cast.bob.pk}/keys/{key.pk}/end").headers["Location"]
+            == f"/users/{cast.bob.pk}/keys"
+        )
     else:
         Caller(cast.alice)("DELETE", f"/administration/access-keys/{key.pk}")
     ended("GET", "/clusters", status=401)
     going_on("GET", "/clusters")
     noted = AuditEntry.objects.get(event="delete", entity="access-key")
-    assert (noted.subject, noted.entity_name, noted.before) == ("alice", "laptop", {"client id": key.client_id, "user": "bob"})
+    assert (noted.subject, noted.entity_name, noted.before) == (
+        "alice",
+        "laptop",
+        {"client id": key.client_id, "user": "bob"},
+    )
 
 
 @pytest.mark.parametrize("way", ["page", "rest"])
-def test_an_administrator_ends_all_of_somebodys_keys_and_no_others(alice: Client, cast: Cast, way: str) -> None:
+def test_an_administrator_ends_all_of_somebodys_keys_and_no_others(
+    alice: Client, cast: Cast, way: str
+) -> None:
     for name in ("laptop", "cluster"):
         personal.create(name, of=cast.bob)
     personal.create("of another", of=cast.vera)
     if way == "page":
-        assert "The access keys of bob have ended (2)." in alice.post(f"/users/{cast.bob.pk}/keys/end", follow=True).content.decode()
+        assert (
+            "The access keys of bob have ended (2)."
+            in alice.post(f"/users/{cast.bob.pk}/keys/end", follow=True).content.decode()
+        )
     else:
         assert "(2)" in Caller(cast.alice)("DELETE", f"/users/{cast.bob.pk}/access-keys")["message"]
     assert [key.name for key in PersonalKey.objects.all()] == ["of another"]
-    assert AuditEntry.objects.filter(event="delete", entity="access-key", subject="alice").count() == 2
+    assert (
+        AuditEntry.objects.filter(event="delete", entity="access-key", subject="alice").count() == 2
+    )
     personal.create("laptop", of=cast.bob)
 
 
@@ -153,12 +184,23 @@ def test_nobody_else_ends_them_and_nobody_those_of_who_may_more(bob: Client, cas
 
 
 def test_everybodys_are_listed_over_rest_without_secrets(cast: Cast) -> None:
-    (key, secret), _ = personal.create("laptop", of=cast.bob), personal.create("notebook", of=cast.alice)
+    (key, secret), _ = (
+        personal.create("laptop", of=cast.bob),
+        personal.create("notebook", of=cast.alice),
+    )
     alice, at = Caller(cast.alice), "/administration/access-keys"
-    assert [(each["createdBy"], each["name"]) for each in alice("GET", at)["accessKeys"]] == [("alice", "notebook"), ("bob", "laptop")]
+    assert [(each["createdBy"], each["name"]) for each in alice("GET", at)["accessKeys"]] == [
+        ("alice", "notebook"),
+        ("bob", "laptop"),
+    ]
     for narrowed in ("?createdBy=bob&limit=1", f"?clientId={key.client_id}", "?limit=1&offset=1"):
         [told] = alice("GET", f"{at}{narrowed}")["accessKeys"]
-        assert (told["id"], told["clientId"], told["lastLogin"], told["expiresAt"]) == (str(key.pk), key.client_id, None, None)
+        assert (told["id"], told["clientId"], told["lastLogin"], told["expiresAt"]) == (
+            str(key.pk),
+            key.client_id,
+            None,
+            None,
+        )
     assert alice("GET", f"{at}?limit=1")["next"] == 1
     assert alice("GET", f"{at}?createdBy=nobody") == {"accessKeys": []}
     assert secret not in str(told)
@@ -166,7 +208,9 @@ def test_everybodys_are_listed_over_rest_without_secrets(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("way", ["page", "rest"])
-def test_a_password_that_an_administrator_resets_ends_the_keys_too(alice: Client, cast: Cast, way: str) -> None:
+def test_a_password_that_an_administrator_resets_ends_the_keys_too(
+    alice: Client, cast: Cast, way: str
+) -> None:
     key, _ = personal.create("laptop", of=cast.bob)
     personal.create("of another", of=cast.vera)
     program = Caller(token=tokens.issue(cast.bob, key)[0])
@@ -177,7 +221,9 @@ def test_a_password_that_an_administrator_resets_ends_the_keys_too(alice: Client
         Caller(cast.alice)("POST", f"/users/{cast.bob.pk}/password")
     program("GET", "/clusters", status=401)
     assert [each.user for each in PersonalKey.objects.all()] == [cast.vera]
-    assert AuditEntry.objects.filter(event="delete", entity="access-key", entity_name="laptop", subject="alice").exists()
+    assert AuditEntry.objects.filter(
+        event="delete", entity="access-key", entity_name="laptop", subject="alice"
+    ).exists()
 
 
 def test_who_came_in_with_a_password_that_was_reset_makes_no_key(cast: Cast) -> None:

@@ -17,11 +17,16 @@ Make = Callable[[Cast, int], None]
 
 
 def _people(prefix: str, number: int, **fields: object) -> list[User]:
-    return User.objects.bulk_create([User(username=f"{prefix}-{each:04}", **fields) for each in range(number)])  # type: ignore[misc]
+    return User.objects.bulk_create(
+        [User(username=f"{prefix}-{each:04}", **fields) for each in range(number)]
+    )  # type: ignore[misc]
 
 
 def rules(cast: Cast, number: int) -> None:
-    found = [AccessRule(user=user, project=cast.team_a, role=L1, key=f"a {user.pk}") for user in _people(f"r{number}", number)]
+    found = [
+        AccessRule(user=user, project=cast.team_a, role=L1, key=f"a {user.pk}")
+        for user in _people(f"r{number}", number)
+    ]
     AccessRule.objects.bulk_create(found)
 
 
@@ -30,20 +35,30 @@ def users(cast: Cast, number: int) -> None:
     AccessRule.objects.create(group=group, department=cast.research, role=L1)
     rules(cast, number)
     membership = User.groups.through
-    membership.objects.bulk_create(membership(user_id=pk, group=group) for pk in User.objects.values_list("pk", flat=True))
+    membership.objects.bulk_create(
+        membership(user_id=pk, group=group) for pk in User.objects.values_list("pk", flat=True)
+    )
 
 
 def accounts(cast: Cast, number: int) -> None:
     made = [
-        ServiceAccount(name=user.username, user=user, project=cast.team_a, client_id=f"sa-{user.pk}")
+        ServiceAccount(
+            name=user.username, user=user, project=cast.team_a, client_id=f"sa-{user.pk}"
+        )
         for user in _people(f"s{number}", number, is_service=True)
     ]
     ServiceAccount.objects.bulk_create(made)
-    AccessRule.objects.bulk_create(AccessRule(user=each.user, project=cast.team_a, role=L1, key=f"s {each.user_id}") for each in made)
+    AccessRule.objects.bulk_create(
+        AccessRule(user=each.user, project=cast.team_a, role=L1, key=f"s {each.user_id}")
+        for each in made
+    )
 
 
 def roles(cast: Cast, number: int) -> None:
-    CustomRole.objects.bulk_create(CustomRole(name=f"role-{number}-{each:04}", permissions=["projects:view"]) for each in range(number))
+    CustomRole.objects.bulk_create(
+        CustomRole(name=f"role-{number}-{each:04}", permissions=["projects:view"])
+        for each in range(number)
+    )
 
 
 TABLES: dict[str, tuple[Make, str, int]] = {
@@ -72,7 +87,9 @@ def test_a_long_table_takes_the_same_queries(client: Client, cast: Cast, path: s
     assert client.get(f"{path}?format=csv").content.count(b"\n") >= 1061
 
 
-@pytest.mark.parametrize("path", ["/authorization/access-rules", "/users", "/service-accounts", "/authorization/roles"])
+@pytest.mark.parametrize(
+    "path", ["/authorization/access-rules", "/users", "/service-accounts", "/authorization/roles"]
+)
 def test_a_long_answer_takes_the_same_queries(cast: Cast, path: str) -> None:
     make = TABLES[f"/{path.rpartition('/')[2]}"][0]
     alice = Caller(cast.alice)

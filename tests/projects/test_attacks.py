@@ -1,4 +1,6 @@
-"""What somebody tries who knows the code: to sign in as another, to become more than they are, to take the console down."""
+"""What somebody tries who knows the code: to sign in as another, to become more than they are, to
+take the console down.
+"""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -24,10 +26,25 @@ def sign_in(client: Client, name: str, password: str, **more: str) -> HttpRespon
 
 @pytest.mark.parametrize(
     "wanted",
-    ["//evil.example", "/\\evil.example", "\\\\evil.example", "/\t/evil.example", "https:evil", "javascript:alert(1)", "nothing", "", "."],
+    [
+        "//evil.example",
+        "/\\evil.example",
+        "\\\\evil.example",
+        "/\t/evil.example",
+        "https:evil",
+        "javascript:alert(1)",
+        "nothing",
+        "",
+        ".",
+    ],
 )
-def test_only_a_path_of_ours_is_gone_to_after_signing_in(client: Client, cast: Cast, wanted: str) -> None:
-    for answer in (sign_in(client, "bob", PASSWORD, next=wanted), client.get("/sign-in", {"next": wanted})):
+def test_only_a_path_of_ours_is_gone_to_after_signing_in(
+    client: Client, cast: Cast, wanted: str
+) -> None:
+    for answer in (
+        sign_in(client, "bob", PASSWORD, next=wanted),
+        client.get("/sign-in", {"next": wanted}),
+    ):
         assert (answer.status_code, answer["Location"]) == (302, "/workloads")
 
 
@@ -43,18 +60,28 @@ def guessed(name: str) -> None:
         throttle.attempt(name, "127.0.0.1")
 
 
-def test_a_claim_about_ones_own_address_does_not_get_around_the_throttle(client: Client, cast: Cast) -> None:
+def test_a_claim_about_ones_own_address_does_not_get_around_the_throttle(
+    client: Client, cast: Cast
+) -> None:
     with time_machine.travel(timezone.now(), tick=False):
         guessed("bob")
         body = {"grantType": "password", "username": "bob", "password": PASSWORD}
         for path, data in (("/sign-in", body), ("/api/v1/token", json.dumps(body))):
             kind = {"content_type": "application/json"} if path.startswith("/api/") else {}
-            assert client.post(path, data, headers={"x-forwarded-for": "10.0.1.1"}, **kind).status_code == 429
+            assert (
+                client.post(path, data, headers={"x-forwarded-for": "10.0.1.1"}, **kind).status_code
+                == 429
+            )
 
 
 @pytest.mark.parametrize(
     ("seen", "address"),
-    [("::ffff:192.0.2.7", "192.0.2.7"), ("192.0.2.7", "192.0.2.7"), ("2001:db8::1", "2001:db8::/64"), ("garbage", "unknown")],
+    [
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("garbage", "unknown"),
+    ],
 )
 def test_an_address_is_told_from_others_on_every_kind_of_socket(seen: str, address: str) -> None:
     assert throttle.address_of(RequestFactory().get("/", REMOTE_ADDR=seen)) == address
@@ -96,25 +123,54 @@ def test_a_name_that_cannot_sign_in_costs_a_hash_like_one_that_can(
     made: list[str] = []
     for method in ("encode", "verify"):
         before = getattr(hashing.Argon2, method)
-        monkeypatch.setattr(hashing.Argon2, method, lambda *given, before=before, method=method: (made.append(method), before(*given))[1])
+        monkeypatch.setattr(
+            hashing.Argon2,
+            method,
+            lambda *given, before=before, method=method: (made.append(method), before(*given))[1],
+        )
     told = {sign_in(client, who, "wrong").content.count(b"is not right") for who in ("bob", name)}
     assert told == {1}
     assert len(made) >= 2
 
 
-RIGHTS = {"is_superuser": "on", "is_staff": "on", "is_active": "on", "is_service": "", "must_change_password": ""}
+RIGHTS = {
+    "is_superuser": "on",
+    "is_staff": "on",
+    "is_active": "on",
+    "is_service": "",
+    "must_change_password": "",
+}
 
 
 def test_nobody_makes_themselves_more_than_they_are(client: Client, cast: Cast) -> None:
     client.force_login(cast.mallory)
-    paths = [f"/users/{cast.mallory.pk}/reset", f"/users/{cast.alice.pk}/reset", f"/users/{cast.alice.pk}/active", "/users/new"]
-    assert [client.post(path, RIGHTS | {"username": "second", "active": "0"}).status_code for path in paths] == [403] * 4
-    client.post("/account", RIGHTS | {"present": PASSWORD, "new": "a whole new battery", "again": "a whole new battery"})
-    client.post(f"/projects/{cast.team_b.pk}/people", RIGHTS | {"username": "bob", "role": "superuser"})
-    client.post(f"/projects/{cast.team_b.pk}/people", RIGHTS | {"username": "bob", "role": "viewer", "project": cast.team_a.pk, "user": 1})
+    paths = [
+        f"/users/{cast.mallory.pk}/reset",
+        f"/users/{cast.alice.pk}/reset",
+        f"/users/{cast.alice.pk}/active",
+        "/users/new",
+    ]
+    assert [
+        client.post(path, RIGHTS | {"username": "second", "active": "0"}).status_code
+        for path in paths
+    ] == [403] * 4
+    client.post(
+        "/account",
+        RIGHTS
+        | {"present": PASSWORD, "new": "a whole new battery", "again": "a whole new battery"},
+    )
+    client.post(
+        f"/projects/{cast.team_b.pk}/people", RIGHTS | {"username": "bob", "role": "superuser"}
+    )
+    client.post(
+        f"/projects/{cast.team_b.pk}/people",
+        RIGHTS | {"username": "bob", "role": "viewer", "project": cast.team_a.pk, "user": 1},
+    )
     rights = dict(User.objects.values_list("username", "is_superuser"))
     assert rights == {"alice": True, "bob": False, "vera": False, "mallory": False}
-    assert list(AccessRule.objects.filter(user=cast.bob).values_list("project", "role").order_by("project")) == [
+    assert list(
+        AccessRule.objects.filter(user=cast.bob).values_list("project", "role").order_by("project")
+    ) == [
         (cast.team_a.pk, L1),
         (cast.team_b.pk, VIEWER),
     ]
@@ -126,10 +182,15 @@ def test_the_last_administrator_stays(client: Client, cast: Cast) -> None:
     assert User.objects.get(pk=cast.alice.pk).is_active
 
 
-def test_a_deactivated_persons_session_opens_nothing_and_a_reset_ends_it(client: Client, cast: Cast) -> None:
+def test_a_deactivated_persons_session_opens_nothing_and_a_reset_ends_it(
+    client: Client, cast: Cast
+) -> None:
     alice = Client()
     alice.force_login(cast.alice)
-    for path, data in ((f"/users/{cast.bob.pk}/active", {"active": "0"}), (f"/users/{cast.vera.pk}/reset", {})):
+    for path, data in (
+        (f"/users/{cast.bob.pk}/active", {"active": "0"}),
+        (f"/users/{cast.vera.pk}/reset", {}),
+    ):
         user = cast.bob if "active" in path else cast.vera
         client.force_login(user)
         assert client.get("/projects").status_code == 200
@@ -140,7 +201,9 @@ def test_a_deactivated_persons_session_opens_nothing_and_a_reset_ends_it(client:
 def test_a_program_has_no_page_and_no_password(client: Client, cast: Cast) -> None:
     alice = Client()
     alice.force_login(cast.alice)
-    alice.post(f"/projects/{cast.team_a.pk}/service-accounts", {"name": "robot", "role": "l2-researcher"})
+    alice.post(
+        f"/projects/{cast.team_a.pk}/service-accounts", {"name": "robot", "role": "l2-researcher"}
+    )
     robot = User.objects.get(is_service=True)
     assert alice.post(f"/users/{robot.pk}/reset").status_code == 404
     assert sign_in(client, robot.username, "").status_code == 422

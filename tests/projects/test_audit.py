@@ -32,11 +32,35 @@ def entry(**fields: Any) -> AuditEntry:
 
 def test_an_entry_says_who_did_what_to_what_and_where(cast: Cast) -> None:
     before, after = changed({"image": "a", "name": "x"}, {"image": "b", "name": "x"})
-    record(Event.UPDATE, "environment", by=cast.bob, id=7, name="env", scope=of_project(cast.team_a), before=before, after=after)
+    record(
+        Event.UPDATE,
+        "environment",
+        by=cast.bob,
+        id=7,
+        name="env",
+        scope=of_project(cast.team_a),
+        before=before,
+        after=after,
+    )
     found = entry()
-    assert (found.event, found.entity, found.entity_id, found.entity_name) == ("update", "environment", "7", "env")
-    assert (found.subject, found.subject_kind, found.user_id, found.scope) == ("bob", "user", cast.bob.pk, f"project:{cast.team_a.pk}")
-    assert (found.before, found.after, found.succeeded, found.address) == ({"image": "a"}, {"image": "b"}, True, None)
+    assert (found.event, found.entity, found.entity_id, found.entity_name) == (
+        "update",
+        "environment",
+        "7",
+        "env",
+    )
+    assert (found.subject, found.subject_kind, found.user_id, found.scope) == (
+        "bob",
+        "user",
+        cast.bob.pk,
+        f"project:{cast.team_a.pk}",
+    )
+    assert (found.before, found.after, found.succeeded, found.address) == (
+        {"image": "a"},
+        {"image": "b"},
+        True,
+        None,
+    )
 
 
 def test_what_is_rolled_back_was_not_done(cast: Cast) -> None:
@@ -49,13 +73,18 @@ def test_what_is_rolled_back_was_not_done(cast: Cast) -> None:
 def test_muster_itself_and_whoever_only_claims_to_be_somebody(cast: Cast) -> None:
     record(Event.DELETE, "thing", by=None)
     record(Event.SIGN_IN, "user", by=None, claimed="root", succeeded=False)
-    assert list(AuditEntry.objects.order_by("pk").values_list("subject", "subject_kind")) == [("Muster", "system"), ("root", "unknown")]
+    assert list(AuditEntry.objects.order_by("pk").values_list("subject", "subject_kind")) == [
+        ("Muster", "system"),
+        ("root", "unknown"),
+    ]
 
 
 def test_a_service_account_and_a_personal_key_are_told_from_a_person(cast: Cast) -> None:
     account, _ = create_service_account(cast.team_a, "robot", by=cast.alice)
     record(Event.STOP, "one", by=account.user)
-    cast.bob.personal_key = PersonalKey.objects.create(user=cast.bob, name="ci", client_id="pk-1", secret_hash=digest("x"))
+    cast.bob.personal_key = PersonalKey.objects.create(
+        user=cast.bob, name="ci", client_id="pk-1", secret_hash=digest("x")
+    )
     record(Event.STOP, "two", by=cast.bob)
     assert entry(entity="one").subject_kind == "service account"
     assert entry(entity="two").subject_kind == "personal key"
@@ -72,25 +101,54 @@ def test_who_looks_as_another_is_named_too(cast: Cast) -> None:
 
 
 SECRETS = {
-    "password": "hunter2", "clientSecret": "hunter2", "kubeconfig": "hunter2", "token": {"a": "hunter2"}, "private_key": "hunter2",
-    "nested": {"api-key": "hunter2", "list": [{"secret": "hunter2"}]}, "variables": [{"name": "HF_TOKEN", "value": "hunter2"}],
-    "typed": {"variables-0-name": ["A"], "variables-0-value": ["1"], "variables-1-name": ["HF_TOKEN"], "variables-1-value": ["hunter2"]},
-    "url": "https://user:hunter2@git.example.com/a.git", "totp": "hunter2", "AccessKey": "hunter2",
-}  # fmt: skip
+    "password": "hunter2",
+    "clientSecret": "hunter2",
+    "kubeconfig": "hunter2",
+    "token": {"a": "hunter2"},
+    "private_key": "hunter2",
+    "nested": {"api-key": "hunter2", "list": [{"secret": "hunter2"}]},
+    "variables": [{"name": "HF_TOKEN", "value": "hunter2"}],
+    "typed": {
+        "variables-0-name": ["A"],
+        "variables-0-value": ["1"],
+        "variables-1-name": ["HF_TOKEN"],
+        "variables-1-value": ["hunter2"],
+    },
+    "url": "https://user:hunter2@git.example.com/a.git",
+    "totp": "hunter2",
+    "AccessKey": "hunter2",
+}
 
 
 def test_secrets_are_never_recorded_under_whatever_name(cast: Cast) -> None:
-    record(Event.UPDATE, "thing", by=cast.bob, before=SECRETS, after=SECRETS, text="see https://user:hunter2@example.com")
+    record(
+        Event.UPDATE,
+        "thing",
+        by=cast.bob,
+        before=SECRETS,
+        after=SECRETS,
+        text="see https://user:hunter2@example.com",
+    )
     found = AuditEntry.objects.values_list("before", "after", "text").get()
     assert "hunter2" not in str(found)
     kept = found[0] or {}
     assert kept["password"] == "changed"
     assert kept["variables"] == [{"name": "HF_TOKEN", "value": "changed"}]
-    assert (kept["typed"]["variables-0-value"], kept["typed"]["variables-1-value"]) == (["1"], "changed")
+    assert (kept["typed"]["variables-0-value"], kept["typed"]["variables-1-value"]) == (
+        ["1"],
+        "changed",
+    )
 
 
 def test_what_is_no_secret_stays_readable() -> None:
-    plain = {"must_change_password": True, "client id": "sa-1", "credential": "mine", "secret": None, "token_seconds": 60, "gpus": "0.5"}
+    plain = {
+        "must_change_password": True,
+        "client id": "sa-1",
+        "credential": "mine",
+        "secret": None,
+        "token_seconds": 60,
+        "gpus": "0.5",
+    }
     assert shown(plain) == plain
 
 
@@ -98,7 +156,15 @@ def test_an_entry_is_bounded_whatever_it_is_given(cast: Cast) -> None:
     deep: Any = "x"
     for _ in range(50):
         deep = {"a": deep, "b": ["y" * 10_000] * 1000}
-    record(Event.UPDATE, "e" * 99, by=cast.bob, name="n" * 999, id="i" * 99, after=deep | {"\x00": "\x00\ud800"}, text="t" * 9999)
+    record(
+        Event.UPDATE,
+        "e" * 99,
+        by=cast.bob,
+        name="n" * 999,
+        id="i" * 99,
+        after=deep | {"\x00": "\x00\ud800"},
+        text="t" * 9999,
+    )
     found = entry()
     assert len(str(found.after)) < 2 * audit.LARGEST
     assert (len(found.entity), len(found.entity_name), len(found.text)) == (32, 253, 500)
@@ -109,7 +175,12 @@ def test_a_request_says_where_it_came_from(cast: Cast) -> None:
     answer = caller.raw("GET", "/audit/log?limit=5", **{"X-Request-ID": "from-the-proxy.1"})
     assert answer["X-Request-ID"] == "from-the-proxy.1"
     found = entry(event="token")
-    assert (found.address, found.request_id, found.method, found.path) == ("127.0.0.1", "from-the-proxy.1", "GET", f"{API}/audit/log")
+    assert (found.address, found.request_id, found.method, found.path) == (
+        "127.0.0.1",
+        "from-the-proxy.1",
+        "GET",
+        f"{API}/audit/log",
+    )
 
 
 @pytest.mark.parametrize("given", ["", "a" * 65, "a b", "a\u00e4", "<script>", "x;y"])
@@ -135,7 +206,10 @@ def test_under_an_event_loop_too() -> None:
 
     request = RequestFactory().get("/anything", headers={"X-Request-ID": "of-the-loop"})
     given = async_to_sync(Origins(answer))(request)
-    assert (given["X-Request-ID"], given.content) == ("of-the-loop", b"of-the-loop 127.0.0.1 of-the-loop")
+    assert (given["X-Request-ID"], given.content) == (
+        "of-the-loop",
+        b"of-the-loop 127.0.0.1 of-the-loop",
+    )
     assert audit.origin.get() is None
 
 
@@ -146,7 +220,9 @@ def test_pages_of_what_went_wrong_show_the_id(cast: Cast, monkeypatch: pytest.Mo
     assert refused.status_code == 403
     assert b"refused-1" in refused.content
     client.force_login(cast.alice)
-    assert b"of-404" not in client.get("/audit/99999999", headers={"X-Request-ID": "of-404"}).content
+    assert (
+        b"of-404" not in client.get("/audit/99999999", headers={"X-Request-ID": "of-404"}).content
+    )
     monkeypatch.setattr("projects.views.audit.tables.answer", lambda *_, **__: 1 / 0)
     failed = client.get("/audit", headers={"X-Request-ID": "failed-1"})
     assert failed.status_code == 500
@@ -192,7 +268,9 @@ def test_known_addresses_cost_no_query(cast: Cast, django_assert_num_queries: An
     assert KnownAddress.objects.get().address == "2001:db8::"
 
 
-def test_the_addresses_of_one_person_are_bounded(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_addresses_of_one_person_are_bounded(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(addresses, "MOST", 3)
     token = audit.origin.set(None)
     try:
@@ -201,7 +279,11 @@ def test_the_addresses_of_one_person_are_bounded(cast: Cast, monkeypatch: pytest
             addresses.token_used(cast.bob)
     finally:
         audit.origin.reset(token)
-    assert sorted(KnownAddress.objects.values_list("address", flat=True)) == ["203.0.113.3", "203.0.113.4", "203.0.113.5"]
+    assert sorted(KnownAddress.objects.values_list("address", flat=True)) == [
+        "203.0.113.3",
+        "203.0.113.4",
+        "203.0.113.5",
+    ]
 
 
 def test_entries_outlive_their_subject(cast: Cast) -> None:

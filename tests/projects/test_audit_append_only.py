@@ -1,4 +1,6 @@
-"""The database itself keeps the audit log as it was written, on either engine, and lets the retention take what is old."""
+"""The database itself keeps the audit log as it was written, on either engine, and lets the
+retention take what is old.
+"""
 
 from datetime import timedelta
 from typing import Any
@@ -21,9 +23,12 @@ STATEMENTS = [
     "DELETE FROM projects_auditentry WHERE entity = 'thing'",
 ]
 OF_ONE = {
-    "sqlite": [f"{verb} INTO projects_auditentry SELECT * FROM projects_auditentry" for verb in ("INSERT OR REPLACE", "REPLACE")],
+    "sqlite": [
+        f"{verb} INTO projects_auditentry SELECT * FROM projects_auditentry"
+        for verb in ("INSERT OR REPLACE", "REPLACE")
+    ],
     "postgresql": ["TRUNCATE projects_auditentry", "TRUNCATE projects_auditentry CASCADE"],
-}  # fmt: skip
+}
 
 
 def run(statement: str) -> None:
@@ -32,7 +37,9 @@ def run(statement: str) -> None:
 
 
 def an_entry(days: float = 0, entity: str = "thing") -> AuditEntry:
-    return AuditEntry.objects.create(event=Event.CREATE, entity=entity, subject="bob", at=timezone.now() - timedelta(days=days))
+    return AuditEntry.objects.create(
+        event=Event.CREATE, entity=entity, subject="bob", at=timezone.now() - timedelta(days=days)
+    )
 
 
 @pytest.mark.parametrize("number", range(len(STATEMENTS) + 2))
@@ -46,7 +53,12 @@ def test_no_statement_changes_or_deletes_an_entry(db: None, number: int) -> None
 def test_nor_does_the_program(db: None) -> None:
     entry = an_entry(days=1000)
     entry.subject = "nobody"
-    for act in (entry.save, entry.delete, lambda: AuditEntry.objects.update(text="x"), AuditEntry.objects.all().delete):
+    for act in (
+        entry.save,
+        entry.delete,
+        lambda: AuditEntry.objects.update(text="x"),
+        AuditEntry.objects.all().delete,
+    ):
         with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
             act()
     assert AuditEntry.objects.get().subject == "bob"
@@ -75,9 +87,16 @@ def test_the_retention_takes_what_is_old_and_says_so(db: None, settings: Any) ->
 
 def test_however_much_is_old_it_goes_in_batches(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forgetting, "BATCH", 10)
-    AuditEntry.objects.bulk_create(AuditEntry(event="create", entity="thing", at=timezone.now() - timedelta(days=999)) for _ in range(25))
+    AuditEntry.objects.bulk_create(
+        AuditEntry(event="create", entity="thing", at=timezone.now() - timedelta(days=999))
+        for _ in range(25)
+    )
     assert forgetting.forget_old_entries() == 25
-    assert sorted((entry.after or {})["entries"] for entry in AuditEntry.objects.all()) == [5, 10, 10]
+    assert sorted((entry.after or {})["entries"] for entry in AuditEntry.objects.all()) == [
+        5,
+        10,
+        10,
+    ]
 
 
 def test_nothing_young_goes_even_while_old_entries_may(db: None) -> None:

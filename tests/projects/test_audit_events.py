@@ -1,4 +1,6 @@
-"""What people and programs do to workloads and clusters is recorded, by whichever door they come."""
+"""What people and programs do to workloads and clusters is recorded, by whichever door they
+come.
+"""
 
 from typing import Any
 
@@ -23,7 +25,11 @@ def _nothing_remembered() -> None:
 
 def told(entity: str) -> list[tuple[Any, ...]]:
     """What was recorded of a kind of thing: event, name, subject."""
-    return list(AuditEntry.objects.filter(entity=entity).order_by("pk").values_list("event", "entity_name", "subject"))
+    return list(
+        AuditEntry.objects.filter(entity=entity)
+        .order_by("pk")
+        .values_list("event", "entity_name", "subject")
+    )
 
 
 @pytest.fixture
@@ -59,7 +65,10 @@ def test_stopping_running_and_deleting_on_pages(cast: Cast, bob: Client) -> None
     for verb in ("stop", "stop", "delete", "delete"):
         bob.post(f"/workloads/{workload.pk}/{verb}")
     assert told("workload") == [("stop", "train1", "bob"), ("delete", "train1", "bob")]
-    assert all(entry.request_id and entry.method == "POST" for entry in AuditEntry.objects.filter(entity="workload"))
+    assert all(
+        entry.request_id and entry.method == "POST"
+        for entry in AuditEntry.objects.filter(entity="workload")
+    )
 
 
 def test_running_again(cast: Cast) -> None:
@@ -70,10 +79,17 @@ def test_running_again(cast: Cast) -> None:
 
 
 def test_over_rest_and_many_at_once_alike(cast: Cast) -> None:
-    one, two = (journal.opened(a_spec(cast.team_a, name), project=cast.team_a, by=cast.bob) for name in ("one", "two"))
+    one, two = (
+        journal.opened(a_spec(cast.team_a, name), project=cast.team_a, by=cast.bob)
+        for name in ("one", "two")
+    )
     Caller(cast.bob)("POST", f"/workloads/distributed/{one.pk}/suspend", status=202)
     actions.bulk([str(one.pk), str(two.pk)], "delete", cast.bob)
-    assert told("workload") == [("stop", "one", "bob"), ("delete", "one", "bob"), ("delete", "two", "bob")]
+    assert told("workload") == [
+        ("stop", "one", "bob"),
+        ("delete", "one", "bob"),
+        ("delete", "two", "bob"),
+    ]
 
 
 def test_what_is_not_ones_own_leaves_no_entry(cast: Cast) -> None:
@@ -83,14 +99,19 @@ def test_what_is_not_ones_own_leaves_no_entry(cast: Cast) -> None:
     assert told("workload") == []
 
 
-def test_nothing_is_done_that_could_not_be_recorded(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_done_that_could_not_be_recorded(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
 
     def fails(*arguments: Any, **more: Any) -> None:
         raise IntegrityError
 
     monkeypatch.setattr(AuditEntry.objects, "create", fails)
-    for act in (lambda: actions.remove(workload, cast.bob), lambda: clusters.rename(cast.cluster, "other", by=cast.alice)):
+    for act in (
+        lambda: actions.remove(workload, cast.bob),
+        lambda: clusters.rename(cast.cluster, "other", by=cast.alice),
+    ):
         with pytest.raises((IntegrityError, Clash)):
             act()
     workload.refresh_from_db()
@@ -104,7 +125,11 @@ TOKEN = "the-token-of-the-cluster"
 def test_the_life_of_a_cluster_without_its_credentials(cast: Cast) -> None:
     alice = Client()
     alice.force_login(cast.alice)
-    form = {"name": "there", "way": "kubeconfig", "kubeconfig": NOWHERE.replace("token: none", f"token: {TOKEN}")}
+    form = {
+        "name": "there",
+        "way": "kubeconfig",
+        "kubeconfig": NOWHERE.replace("token: none", f"token: {TOKEN}"),
+    }
     assert alice.post("/clusters/new", form).status_code == 302
     key = AuditEntry.objects.get(entity="cluster").entity_id
     alice.post(f"/clusters/{key}/edit", {"name": "elsewhere", "way": "stored"})
@@ -118,7 +143,9 @@ def test_the_life_of_a_cluster_without_its_credentials(cast: Cast) -> None:
         *[("update", "elsewhere", "alice")] * 5,
         ("delete", "elsewhere", "alice"),
     ]
-    entries = list(AuditEntry.objects.filter(entity="cluster").order_by("pk").values("before", "after"))
+    entries = list(
+        AuditEntry.objects.filter(entity="cluster").order_by("pk").values("before", "after")
+    )
     assert entries[1] == {"before": {"name": "there"}, "after": {"name": "elsewhere"}}
     assert (entries[2]["after"] or {})["kubeconfig"] == "changed"
     assert entries[3] == {"before": {"enabled": True}, "after": {"enabled": False}}

@@ -32,15 +32,36 @@ def alice(cast: Cast) -> Client:
 def log(cast: Cast) -> Cast:
     entries = [
         AuditEntry(
-            event=Event.CREATE, entity="project", entity_name="=team-x", subject="alice", scope=str(of_project(cast.team_a)), at=DAY
+            event=Event.CREATE,
+            entity="project",
+            entity_name="=team-x",
+            subject="alice",
+            scope=str(of_project(cast.team_a)),
+            at=DAY,
         ),
         AuditEntry(
-            event=Event.UPDATE, entity="environment", entity_name="env", subject="bob", scope=str(of_department(cast.research)),
-            at=DAY + timedelta(days=1), before={"image": "old", "gone": [1, 2]}, after={"image": "<script>new", "active": True},
-            address="203.0.113.7", request_id="req-1", method="POST", path="/environments/7/edit",
+            event=Event.UPDATE,
+            entity="environment",
+            entity_name="env",
+            subject="bob",
+            scope=str(of_department(cast.research)),
+            at=DAY + timedelta(days=1),
+            before={"image": "old", "gone": [1, 2]},
+            after={"image": "<script>new", "active": True},
+            address="203.0.113.7",
+            request_id="req-1",
+            method="POST",
+            path="/environments/7/edit",
         ),
-        AuditEntry(event=Event.SIGN_IN, entity="user", subject="mallory", succeeded=False, scope=str(TENANT), at=DAY + timedelta(days=2)),
-    ]  # fmt: skip
+        AuditEntry(
+            event=Event.SIGN_IN,
+            entity="user",
+            subject="mallory",
+            succeeded=False,
+            scope=str(TENANT),
+            at=DAY + timedelta(days=2),
+        ),
+    ]
     AuditEntry.objects.bulk_create(entries)
     return cast
 
@@ -74,13 +95,26 @@ def names(client: Client, query: str) -> list[str]:
         ("q=nobody", []),
     ],
 )
-def test_it_is_searched_and_narrowed(log: Cast, alice: Client, query: str, found: list[str]) -> None:
+def test_it_is_searched_and_narrowed(
+    log: Cast, alice: Client, query: str, found: list[str]
+) -> None:
     assert names(alice, query) == found
 
 
 def test_the_page_shows_every_column_and_where_things_are(log: Cast, alice: Client) -> None:
     shown = alice.get("/audit").content.decode()
-    for text in ("Date &amp; time", "Subject", "Type", "Event", "Entity", "Scope", "Status", "Address", "Request id", "Project team-a"):
+    for text in (
+        "Date &amp; time",
+        "Subject",
+        "Type",
+        "Event",
+        "Entity",
+        "Scope",
+        "Status",
+        "Address",
+        "Request id",
+        "Project team-a",
+    ):
         assert text in shown
     for text in ("Department research", "Everybody", "203.0.113.7", "req-1", "Failed"):
         assert text in shown
@@ -92,7 +126,13 @@ def test_an_entry_shows_before_and_after(log: Cast, alice: Client) -> None:
     for headers in ({}, {"HX-Request": "true"}):
         shown = alice.get(f"/audit/{key}", headers=headers).content.decode()
         assert ("<html" in shown) is not bool(headers)
-        for text in (">old</del>", "&lt;script&gt;new</ins>", ">yes</ins>", "POST /environments/7/edit", "Department research"):
+        for text in (
+            ">old</del>",
+            "&lt;script&gt;new</ins>",
+            ">yes</ins>",
+            "POST /environments/7/edit",
+            "Department research",
+        ):
             assert text in shown
         assert "<script>new" not in shown
     assert alice.get(f"/audit/{10**30}").status_code == alice.get("/audit/0").status_code == 404
@@ -106,7 +146,11 @@ def test_json_has_what_the_table_has(log: Cast, alice: Client) -> None:
     answer = alice.get("/audit/export?event=update")
     assert answer["Content-Disposition"] == 'attachment; filename="muster-audit.json"'
     [entry] = json.loads(answer.content)["audit_logs"]
-    assert (entry["entity_type"], entry["before"], entry["source_ip"]) == ("environment", {"image": "old", "gone": [1, 2]}, "203.0.113.7")
+    assert (entry["entity_type"], entry["before"], entry["source_ip"]) == (
+        "environment",
+        {"image": "old", "gone": [1, 2]},
+        "203.0.113.7",
+    )
 
 
 @pytest.mark.parametrize("path", ["/audit", "/audit/export"])
@@ -134,8 +178,14 @@ def test_nobody_writes_it_from_outside(log: Cast, alice: Client) -> None:
     key = AuditEntry.objects.first()
     assert key is not None
     for path in ("/audit", "/audit/export", f"/audit/{key.pk}"):
-        assert [getattr(alice, method)(path).status_code for method in ("post", "put", "patch", "delete")] == [405] * 4
-    assert [Caller(log.alice).raw(method, "/audit/log").status_code for method in ("POST", "PUT", "PATCH", "DELETE")] == [405] * 4
+        assert [
+            getattr(alice, method)(path).status_code
+            for method in ("post", "put", "patch", "delete")
+        ] == [405] * 4
+    assert [
+        Caller(log.alice).raw(method, "/audit/log").status_code
+        for method in ("POST", "PUT", "PATCH", "DELETE")
+    ] == [405] * 4
 
 
 def test_the_navigation_offers_it_to_who_may(log: Cast, alice: Client) -> None:
@@ -146,16 +196,33 @@ def test_the_navigation_offers_it_to_who_may(log: Cast, alice: Client) -> None:
 
 def test_over_rest(log: Cast) -> None:
     caller = Caller(log.alice)
-    page = caller("GET", "/audit/log?limit=1&offset=1&filterBy=entity_type!=user&sortBy=timestamp&sortOrder=asc")
+    page = caller(
+        "GET",
+        "/audit/log?limit=1&offset=1&filterBy=entity_type!=user&sortBy=timestamp&sortOrder=asc",
+    )
     [entry] = page["audit_logs"]
     assert entry.pop("id")
     assert entry == {
-        "timestamp": "2026-03-06T00:00:00+00:00", "event": "update", "action": "update", "status": "Succeeded", "result": "Succeeded",
-        "tenant_id": "1", "entity_type": "environment",
-        "entity_id": "", "entity_name": "env", "scope": f"department:{log.research.pk}", "subject": "bob", "subject_type": "",
-        "source_ip": "203.0.113.7", "request_id": "req-1", "http_method": "POST", "url": "/environments/7/edit",
-        "before": {"image": "old", "gone": [1, 2]}, "after": {"image": "<script>new", "active": True}, "details": "",
-    }  # fmt: skip
+        "timestamp": "2026-03-06T00:00:00+00:00",
+        "event": "update",
+        "action": "update",
+        "status": "Succeeded",
+        "result": "Succeeded",
+        "tenant_id": "1",
+        "entity_type": "environment",
+        "entity_id": "",
+        "entity_name": "env",
+        "scope": f"department:{log.research.pk}",
+        "subject": "bob",
+        "subject_type": "",
+        "source_ip": "203.0.113.7",
+        "request_id": "req-1",
+        "http_method": "POST",
+        "url": "/environments/7/edit",
+        "before": {"image": "old", "gone": [1, 2]},
+        "after": {"image": "<script>new", "active": True},
+        "details": "",
+    }
 
 
 @pytest.mark.parametrize(
@@ -171,10 +238,15 @@ def test_over_rest(log: Cast) -> None:
     ],
 )
 def test_rest_narrows(log: Cast, query: str, found: list[str]) -> None:
-    assert [entry["subject"] for entry in Caller(log.alice)("GET", f"/audit/log?{query}")["audit_logs"]] == found
+    assert [
+        entry["subject"] for entry in Caller(log.alice)("GET", f"/audit/log?{query}")["audit_logs"]
+    ] == found
 
 
-@pytest.mark.parametrize("query", ["start=x", "end=2026-99-01", "filterBy=source_ip==x", "filterBy=password==x", "limit=0"])
+@pytest.mark.parametrize(
+    "query",
+    ["start=x", "end=2026-99-01", "filterBy=source_ip==x", "filterBy=password==x", "limit=0"],
+)
 def test_rest_says_what_it_cannot_understand(log: Cast, query: str) -> None:
     assert Caller(log.alice)("GET", f"/audit/log?{query}", status=400)["details"]
 
@@ -186,17 +258,29 @@ def test_rest_refuses_who_may_not(log: Cast) -> None:
 
 def _many(cast: Cast, number: int) -> None:
     now = timezone.now()
-    scopes = [str(of_project(cast.team_a)), str(of_department(cast.research)), f"cluster:{cast.cluster.pk}", "tenant"]
+    scopes = [
+        str(of_project(cast.team_a)),
+        str(of_department(cast.research)),
+        f"cluster:{cast.cluster.pk}",
+        "tenant",
+    ]
     AuditEntry.objects.bulk_create(
         AuditEntry(
-            event=Event.UPDATE, entity=("project", "user", "environment")[each % 3], entity_name=f"thing-{each}",
-            subject=f"user-{each % 7}", scope=scopes[each % 4], at=now - timedelta(seconds=each), after={"image": "x"},
+            event=Event.UPDATE,
+            entity=("project", "user", "environment")[each % 3],
+            entity_name=f"thing-{each}",
+            subject=f"user-{each % 7}",
+            scope=scopes[each % 4],
+            at=now - timedelta(seconds=each),
+            after={"image": "x"},
         )
         for each in range(number)
-    )  # fmt: skip
+    )
 
 
-@pytest.mark.parametrize("path", ["/audit", "/audit?entity=user&sort=subject", "/audit?format=csv", "/audit/export"])
+@pytest.mark.parametrize(
+    "path", ["/audit", "/audit?entity=user&sort=subject", "/audit?format=csv", "/audit/export"]
+)
 def test_a_thousand_entries_cost_the_same_queries(cast: Cast, alice: Client, path: str) -> None:
     def queries() -> Any:
         with CaptureQueriesContext(connection) as seen:

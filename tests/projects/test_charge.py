@@ -1,4 +1,6 @@
-"""Somebody stays in charge who can sign in, also where two change rules or roles at the same moment."""
+"""Somebody stays in charge who can sign in, also where two change rules or roles at the same
+moment.
+"""
 
 from collections.abc import Callable
 
@@ -33,11 +35,18 @@ def by_rule(cast: Cast) -> AccessRule:
 def comes_by_sign_on(user: User, issuer: str = ISSUER) -> None:
     user.set_unusable_password()
     user.save()
-    SocialAccount.objects.create(user=user, provider="oidc", uid=f"{issuer} {user.pk}", extra_data={"iss": issuer, "sub": str(user.pk)})
+    SocialAccount.objects.create(
+        user=user,
+        provider="oidc",
+        uid=f"{issuer} {user.pk}",
+        extra_data={"iss": issuer, "sub": str(user.pk)},
+    )
 
 
 def signs_on_at(settings: LazySettings, issuer: str) -> None:
-    settings.OPTIONS = settings.OPTIONS.model_copy(update={"oidc_issuer": issuer, "oidc_client_id": "muster"})
+    settings.OPTIONS = settings.OPTIONS.model_copy(
+        update={"oidc_issuer": issuer, "oidc_client_id": "muster"}
+    )
 
 
 CANNOT: dict[str, Callable[[User], object]] = {
@@ -49,7 +58,9 @@ CANNOT: dict[str, Callable[[User], object]] = {
 
 
 @pytest.mark.parametrize("state", sorted(CANNOT))
-def test_an_administrator_who_cannot_sign_in_is_nobody_in_charge(cast: Cast, by_rule: AccessRule, state: str) -> None:
+def test_an_administrator_who_cannot_sign_in_is_nobody_in_charge(
+    cast: Cast, by_rule: AccessRule, state: str
+) -> None:
     CANNOT[state](cast.bob)
     alice = User.objects.get(pk=cast.alice.pk)
     with pytest.raises(UserError, match="only system administrator who can sign in"):
@@ -90,14 +101,18 @@ def test_one_of_a_group_is_in_charge_and_the_group_is_not_taken_from_the_last(ca
     granting.take(AccessRule.objects.get(group=group), bob)
 
 
-def test_somebody_else_is_deactivated_although_nobody_in_charge_can_sign_in_again(cast: Cast) -> None:
+def test_somebody_else_is_deactivated_although_nobody_in_charge_can_sign_in_again(
+    cast: Cast,
+) -> None:
     """Who is in by a session may still keep somebody out: that takes nobody in charge away."""
     comes_by_sign_on(cast.alice)
     people.set_active(cast.bob, False, cast.alice)
     assert not User.objects.get(pk=cast.bob.pk).is_active
 
 
-def test_only_a_system_administrator_takes_that_role_away(client: Client, cast: Cast, by_rule: AccessRule) -> None:
+def test_only_a_system_administrator_takes_that_role_away(
+    client: Client, cast: Cast, by_rule: AccessRule
+) -> None:
     alice = User.objects.get(pk=cast.alice.pk)
     role = custom_roles.create("Warden", "", ["access-rules:delete"], by=alice)
     granting.give(f"custom:{role.pk}", to=cast.vera, scope=TENANT, by=alice)
@@ -110,7 +125,9 @@ def test_only_a_system_administrator_takes_that_role_away(client: Client, cast: 
     assert AccessRule.objects.filter(pk=by_rule.pk).exists()
 
 
-def test_who_came_by_a_single_sign_on_that_is_gone_gets_a_password(client: Client, cast: Cast, settings: LazySettings) -> None:
+def test_who_came_by_a_single_sign_on_that_is_gone_gets_a_password(
+    client: Client, cast: Cast, settings: LazySettings
+) -> None:
     comes_by_sign_on(cast.bob)
     client.force_login(cast.alice)
     signs_on_at(settings, ISSUER)
@@ -174,8 +191,12 @@ WAYS: dict[str, Callable[[User, User, AccessRule], Callable[[], object]]] = {
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(("one", "other"), [("take", "take"), ("deactivate", "deactivate"), ("take", "deactivate")])
-def test_two_administrators_who_put_one_another_out_leave_one_in_charge(one: str, other: str) -> None:
+@pytest.mark.parametrize(
+    ("one", "other"), [("take", "take"), ("deactivate", "deactivate"), ("take", "deactivate")]
+)
+def test_two_administrators_who_put_one_another_out_leave_one_in_charge(
+    one: str, other: str
+) -> None:
     alice, bob = two_in_charge()
     for _ in range(ROUNDS):
         of_alice, of_bob = in_charge_by_rules(alice, bob)
@@ -185,7 +206,9 @@ def test_two_administrators_who_put_one_another_out_leave_one_in_charge(one: str
         outcomes: list[str] = []
         works = WAYS[one](first, fresh(bob), of_bob), WAYS[other](second, fresh(alice), of_alice)
         at_once(*(tried(work, outcomes) for work in works))
-        left = charge.who_can_sign_in().filter(pk__in=AccessRule.objects.filter(role=SYSTEM).values("user"))
+        left = charge.who_can_sign_in().filter(
+            pk__in=AccessRule.objects.filter(role=SYSTEM).values("user")
+        )
         assert (outcomes.count("done"), left.count()) == (1, 1), outcomes
 
 
@@ -205,7 +228,10 @@ def test_a_custom_role_that_is_deleted_while_it_is_given_is_one_or_the_other() -
 
         at_once(tried(give, outcomes), tried(delete, outcomes))
         assert outcomes.count("done") == 1, outcomes
-        assert AccessRule.objects.filter(custom_role=role.pk).count() == CustomRole.objects.filter(pk=role.pk).count()
+        assert (
+            AccessRule.objects.filter(custom_role=role.pk).count()
+            == CustomRole.objects.filter(pk=role.pk).count()
+        )
 
 
 @pytest.mark.django_db(transaction=True)
@@ -218,9 +244,13 @@ def test_a_custom_role_that_grows_while_it_is_given_is_not_given_by_who_may_not(
         outcomes: list[str] = []
 
         def give(pk: int = role.pk) -> object:
-            rule = granting.give(f"custom:{pk}", to=cast.vera, scope=of_project(cast.team_b), by=mallory)
+            rule = granting.give(
+                f"custom:{pk}", to=cast.vera, scope=of_project(cast.team_b), by=mallory
+            )
             entry = AuditEntry.objects.get(event="grant", entity_id=str(rule.pk))
-            grown = AuditEntry.objects.filter(event="update", entity="role", entity_id=str(pk), pk__lt=entry.pk)
+            grown = AuditEntry.objects.filter(
+                event="update", entity="role", entity_id=str(pk), pk__lt=entry.pk
+            )
             assert not grown.exists()
             return rule
 
@@ -232,7 +262,16 @@ def test_a_custom_role_that_grows_while_it_is_given_is_not_given_by_who_may_not(
 
 
 def test_nobody_gives_what_is_no_role(cast: Cast) -> None:
-    for key in ("", "custom:", "custom:0", "custom:999999", "custom:-1", "custom:٣", "system", f"{VIEWER} "):
+    for key in (
+        "",
+        "custom:",
+        "custom:0",
+        "custom:999999",
+        "custom:-1",
+        "custom:٣",
+        "system",
+        f"{VIEWER} ",
+    ):
         with pytest.raises(UserError, match="no such role"):
             granting.give(key, to=cast.vera, scope=of_project(cast.team_a), by=cast.alice)
     with pytest.raises(NotAllowed):

@@ -46,14 +46,18 @@ def test_what_is_at_work_is_named_and_there_is_no_button(client: Client, cast: C
 
 
 @pytest.mark.parametrize(("who", "status"), [("bob", 403), ("vera", 403), ("mallory", 404)])
-def test_only_administrators_of_muster_delete_one(client: Client, cast: Cast, who: str, status: int) -> None:
+def test_only_administrators_of_muster_delete_one(
+    client: Client, cast: Cast, who: str, status: int
+) -> None:
     client.force_login(getattr(cast, who))
     assert client.get(at(cast)).status_code == status
     assert client.post(at(cast)).status_code == status
     assert Project.objects.get(pk=cast.team_a.pk).left_at is None
 
 
-def test_nobody_sees_it_afterwards_and_administrators_see_what_is_left(client: Client, cast: Cast) -> None:
+def test_nobody_sees_it_afterwards_and_administrators_see_what_is_left(
+    client: Client, cast: Cast
+) -> None:
     leaving.leave(cast.team_a, cast.alice)
     Project.objects.filter(pk=cast.team_a.pk).update(sync_error="the cluster answered 503")
     client.force_login(cast.bob)
@@ -64,7 +68,10 @@ def test_nobody_sees_it_afterwards_and_administrators_see_what_is_left(client: C
     text = client.get("/projects").content.decode()
     assert "Being removed" in text
     assert "the cluster answered 503" in text
-    answer = client.get("/api/v1/org-unit/projects", headers={"authorization": f"Bearer {tokens.issue(cast.alice)[0]}"})
+    answer = client.get(
+        "/api/v1/org-unit/projects",
+        headers={"authorization": f"Bearer {tokens.issue(cast.alice)[0]}"},
+    )
     assert [each["name"] for each in answer.json()["projects"]] == ["team-b"]
     Project.objects.filter(pk=cast.team_a.pk).update(removed_at=cast.team_a.created_at)
     assert "Being removed" not in client.get("/projects").content.decode()
@@ -72,9 +79,19 @@ def test_nobody_sees_it_afterwards_and_administrators_see_what_is_left(client: C
 
 def test_nothing_is_submitted_to_it(client: Client, cast: Cast) -> None:
     leaving.leave(cast.team_a, cast.alice)
-    body = {"name": "late", "projectId": str(cast.team_a.pk), "clusterId": str(cast.cluster.pk), "spec": {"image": "any"}}
+    body = {
+        "name": "late",
+        "projectId": str(cast.team_a.pk),
+        "clusterId": str(cast.cluster.pk),
+        "spec": {"image": "any"},
+    }
     token = {"authorization": f"Bearer {tokens.issue(cast.alice)[0]}"}
-    assert client.post("/api/v1/workloads/trainings", body, content_type="application/json", headers=token).status_code == 400
+    assert (
+        client.post(
+            "/api/v1/workloads/trainings", body, content_type="application/json", headers=token
+        ).status_code
+        == 400
+    )
 
 
 def test_its_history_stays_with_administrators(client: Client, cast: Cast) -> None:
@@ -99,7 +116,10 @@ def test_the_deletion_of_each_of_its_workloads_is_told(cast: Cast) -> None:
         assert workloads_leaving.cleared(project) == "3 of its workloads are still being deleted."
     entries = AuditEntry.objects.filter(entity="workload").order_by("entity_name")
     where = ("delete", "alice", f"project:{cast.team_a.pk}", "It went with its project team-a.")
-    assert list(entries.values_list("entity_name", "event", "subject", "scope", "text")) == [("train0", *where), ("train1", *where)]
+    assert list(entries.values_list("entity_name", "event", "subject", "scope", "text")) == [
+        ("train0", *where),
+        ("train1", *where),
+    ]
 
 
 def test_many_workloads_are_told_of_in_as_many_queries_as_a_few(cast: Cast) -> None:
@@ -108,13 +128,18 @@ def test_many_workloads_are_told_of_in_as_many_queries_as_a_few(cast: Cast) -> N
             journal.opened(a_spec(project, f"train{each}"), project=project, by=cast.bob)
         with CaptureQueriesContext(connection) as found:
             assert workloads_leaving.cleared(project)
-        assert AuditEntry.objects.filter(entity="workload", scope=f"project:{project.pk}").count() == number
+        assert (
+            AuditEntry.objects.filter(entity="workload", scope=f"project:{project.pk}").count()
+            == number
+        )
         return sum("projects_auditentry" in query["sql"] for query in found)
 
     assert entries(cast.team_a, 2) == entries(cast.team_b, 50) == 1
 
 
-def test_a_deletion_that_cannot_be_told_is_not_done(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deletion_that_cannot_be_told_is_not_done(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
 
     def fails(*arguments: object, **more: object) -> None:
@@ -139,7 +164,11 @@ def test_the_pages_ask_as_much_however_many_there_are(client: Client, cast: Cast
     for number in range(2):
         for each in range(5 * number):
             made = Project.objects.create(
-                name=f"p{each}", department=cast.research, cluster=cast.cluster, namespace=f"p{each}", queue=f"p{each}"
+                name=f"p{each}",
+                department=cast.research,
+                cluster=cast.cluster,
+                namespace=f"p{each}",
+                queue=f"p{each}",
             )
             leaving.leave(made, cast.alice)
         with CaptureQueriesContext(connection) as queries:

@@ -1,4 +1,6 @@
-"""Nobody becomes more than they are: not by a rule, a role, a key, an account or a form, on pages or over REST."""
+"""Nobody becomes more than they are: not by a rule, a role, a key, an account or a form, on pages
+or over REST.
+"""
 
 import json
 from datetime import timedelta
@@ -23,8 +25,16 @@ def mallory(client: Client, cast: Cast) -> Client:
 
 
 def rights() -> list[Any]:
-    people = list(User.objects.order_by("pk").values_list("username", "is_superuser", "is_staff", "is_active", "is_service", "password"))
-    return [people, list(AccessRule.objects.order_by("pk").values_list("key")), list(CustomRole.objects.values_list("name", "permissions"))]
+    people = list(
+        User.objects.order_by("pk").values_list(
+            "username", "is_superuser", "is_staff", "is_active", "is_service", "password"
+        )
+    )
+    return [
+        people,
+        list(AccessRule.objects.order_by("pk").values_list("key")),
+        list(CustomRole.objects.values_list("name", "permissions")),
+    ]
 
 
 def helpdesk(cast: Cast, *permissions: str) -> User:
@@ -37,11 +47,20 @@ def helpdesk(cast: Cast, *permissions: str) -> User:
 
 # A role above one's own.
 
-ABOVE = [(SYSTEM, "tenant"), (SYSTEM, "here"), (DEPARTMENT, "department"), (DEPARTMENT, "here"), (PROJECT, "other"), (VIEWER, "tenant")]
+ABOVE = [
+    (SYSTEM, "tenant"),
+    (SYSTEM, "here"),
+    (DEPARTMENT, "department"),
+    (DEPARTMENT, "here"),
+    (PROJECT, "other"),
+    (VIEWER, "tenant"),
+]
 
 
 @pytest.mark.parametrize(("role", "where"), ABOVE)
-def test_a_project_administrator_gives_nothing_above_or_beside(mallory: Client, cast: Cast, role: str, where: str) -> None:
+def test_a_project_administrator_gives_nothing_above_or_beside(
+    mallory: Client, cast: Cast, role: str, where: str
+) -> None:
     scope = {
         "tenant": TENANT,
         "here": of_project(cast.team_b),
@@ -49,19 +68,38 @@ def test_a_project_administrator_gives_nothing_above_or_beside(mallory: Client, 
         "other": of_project(cast.team_a),
     }[where]
     before = rights()
-    sent = {"kind": "user", "subjects": "mallory", "role": role, "scope": str(scope), "name": "robot", "expires": ""}
+    sent = {
+        "kind": "user",
+        "subjects": "mallory",
+        "role": role,
+        "scope": str(scope),
+        "name": "robot",
+        "expires": "",
+    }
     for at in ("/access-rules/new", "/service-accounts/new"):
         assert mallory.post(at, sent).status_code in (403, 422)
-    body = {"subjectType": "user", "subjectId": "mallory", "roleId": role, "scopeType": scope.level, "scopeId": str(scope.id or "")}
+    body = {
+        "subjectType": "user",
+        "subjectId": "mallory",
+        "roleId": role,
+        "scopeType": scope.level,
+        "scopeId": str(scope.id or ""),
+    }
     by_rest = Caller(cast.mallory)
     assert by_rest.raw("POST", "/authorization/access-rules", body).status_code in (400, 403, 404)
-    assert by_rest.raw("POST", "/service-accounts", body | {"name": "robot"}).status_code in (400, 403, 404)
+    assert by_rest.raw("POST", "/service-accounts", body | {"name": "robot"}).status_code in (
+        400,
+        403,
+        404,
+    )
     mallory.post(f"/projects/{cast.team_b.pk}/people", {"username": "bob", "role": role})
     mallory.post(f"/projects/{cast.team_b.pk}/service-accounts", {"name": "robot", "role": role})
     if (role, where) not in ((PROJECT, "other"), (VIEWER, "tenant")):
         assert rights() == before
     assert not ServiceAccount.objects.exclude(project=cast.team_b).exists()
-    assert {each.scope for each in AccessRule.objects.filter(user=cast.mallory)} == {of_project(cast.team_b)}
+    assert {each.scope for each in AccessRule.objects.filter(user=cast.mallory)} == {
+        of_project(cast.team_b)
+    }
 
 
 def test_nobody_makes_a_custom_role_of_more_than_they_may(client: Client, cast: Cast) -> None:
@@ -72,19 +110,40 @@ def test_nobody_makes_a_custom_role_of_more_than_they_may(client: Client, cast: 
     own = CustomRole.objects.get()
     before = rights()
     for more in (["users:edit"], ["roles:create", "clusters:delete"]):
-        assert client.post(f"/roles/{own.pk}/edit", sent | {"permissions": more}).status_code in (409, 422)
-        body = {"name": "Mine", "permissions": [{"resourceType": each.split(":")[0], "actions": [each.split(":")[1]]} for each in more]}
+        assert client.post(f"/roles/{own.pk}/edit", sent | {"permissions": more}).status_code in (
+            409,
+            422,
+        )
+        body = {
+            "name": "Mine",
+            "permissions": [
+                {"resourceType": each.split(":")[0], "actions": [each.split(":")[1]]}
+                for each in more
+            ],
+        }
         assert Caller(hanna).raw("POST", "/authorization/roles", body).status_code == 403
-        assert Caller(hanna).raw("PUT", f"/authorization/roles/custom:{own.pk}", body).status_code == 403
+        assert (
+            Caller(hanna).raw("PUT", f"/authorization/roles/custom:{own.pk}", body).status_code
+            == 403
+        )
     assert rights() == before
-    assert client.post("/access-rules/new", {"kind": "user", "subjects": "hanna", "role": SYSTEM, "scope": "tenant"}).status_code == 422
+    assert (
+        client.post(
+            "/access-rules/new",
+            {"kind": "user", "subjects": "hanna", "role": SYSTEM, "scope": "tenant"},
+        ).status_code
+        == 422
+    )
 
 
 def test_a_role_of_somebody_greater_is_not_theirs_to_change(client: Client, cast: Cast) -> None:
     hanna = helpdesk(cast, "roles:edit", "users:view")
     greater = custom_roles.create("Greater", "", ["clusters:edit"], by=cast.alice)
     body = {"name": "Greater", "permissions": [{"resourceType": "users", "actions": ["read"]}]}
-    assert Caller(hanna).raw("PUT", f"/authorization/roles/custom:{greater.pk}", body).status_code == 403
+    assert (
+        Caller(hanna).raw("PUT", f"/authorization/roles/custom:{greater.pk}", body).status_code
+        == 403
+    )
 
 
 @pytest.mark.parametrize("path", ["/roles/new", "/roles/{role}/edit", "/roles/{role}/delete"])
@@ -99,64 +158,115 @@ def test_only_who_may_handles_roles(mallory: Client, cast: Cast, path: str) -> N
 # Becoming somebody greater.
 
 
-def test_whoever_handles_users_does_not_get_in_as_an_administrator(client: Client, cast: Cast) -> None:
+def test_whoever_handles_users_does_not_get_in_as_an_administrator(
+    client: Client, cast: Cast
+) -> None:
     hanna = helpdesk(cast, "users:create", "users:edit", "users:delete", "access-rules:create")
     client.force_login(hanna)
     before = rights()
     for action in ("reset", "look-as", "active"):
         assert client.post(f"/users/{cast.alice.pk}/{action}", {"active": "0"}).status_code == 403
         assert client.post(f"/users/{cast.bob.pk}/{action}", {"active": "0"}).status_code == 403
-    assert Caller(hanna).raw("PATCH", f"/users/{cast.alice.pk}", {"isActive": False}).status_code == 403
+    assert (
+        Caller(hanna).raw("PATCH", f"/users/{cast.alice.pk}", {"isActive": False}).status_code
+        == 403
+    )
     assert rights() == before
-    assert client.post("/users/new", {"username": "helper", "is_superuser": "on"}).status_code == 200
+    assert (
+        client.post("/users/new", {"username": "helper", "is_superuser": "on"}).status_code == 200
+    )
     assert not User.objects.get(username="helper").rights.everything
     assert "is_superuser" not in client.get("/users/new").content.decode()
 
 
-def test_the_secret_of_an_account_that_may_more_is_not_made_anew(mallory: Client, cast: Cast) -> None:
+def test_the_secret_of_an_account_that_may_more_is_not_made_anew(
+    mallory: Client, cast: Cast
+) -> None:
     account, secret = actions.create_service_account(cast.team_b, "robot", by=cast.mallory)
     granting.give(VIEWER, to=account.user, scope=of_project(cast.team_a), by=cast.alice)
-    for path in (f"/service-accounts/{account.pk}/secret", f"/projects/{cast.team_b.pk}/service-accounts/{account.pk}/secret"):
+    for path in (
+        f"/service-accounts/{account.pk}/secret",
+        f"/projects/{cast.team_b.pk}/service-accounts/{account.pk}/secret",
+    ):
         assert mallory.post(path).status_code == 403
-    assert Caller(cast.mallory).raw("POST", f"/service-accounts/{account.pk}/secret").status_code == 403
+    assert (
+        Caller(cast.mallory).raw("POST", f"/service-accounts/{account.pk}/secret").status_code
+        == 403
+    )
     assert actions.is_secret_of(ServiceAccount.objects.get(), secret)
 
 
 # Mass assignment.
 
 EXTRA: dict[str, Any] = {
-    "is_superuser": True, "isSuperuser": True, "is_staff": True, "is_service": True, "password": "x", "user": 1, "key": "user:1",
-    "created_by": 1, "client_id": "pk-1", "secret_hash": "x", "clientId": "sa-1", "clientSecret": "x", "role": SYSTEM, "groups": [1],
-}  # fmt: skip
+    "is_superuser": True,
+    "isSuperuser": True,
+    "is_staff": True,
+    "is_service": True,
+    "password": "x",
+    "user": 1,
+    "key": "user:1",
+    "created_by": 1,
+    "client_id": "pk-1",
+    "secret_hash": "x",
+    "clientId": "sa-1",
+    "clientSecret": "x",
+    "role": SYSTEM,
+    "groups": [1],
+}
 
 
 def test_no_form_and_no_body_sets_what_is_not_in_it(client: Client, cast: Cast) -> None:
     alice = Caller(cast.alice)
     alice("POST", "/users", EXTRA | {"username": "carla"}, 201)
     alice("PATCH", f"/users/{cast.bob.pk}", EXTRA | {"isActive": True})
-    Caller(cast.bob)("POST", "/access-keys", EXTRA | {"name": "mine", "user_id": cast.alice.pk}, 201)
+    Caller(cast.bob)(
+        "POST", "/access-keys", EXTRA | {"name": "mine", "user_id": cast.alice.pk}, 201
+    )
     assert list(User.objects.filter(is_superuser=True)) == [cast.alice]
     carla = User.objects.get(username="carla")
-    assert (carla.is_staff, carla.is_service, carla.check_password("x"), carla.rights.everything) == (False, False, False, frozenset())
+    assert (
+        carla.is_staff,
+        carla.is_service,
+        carla.check_password("x"),
+        carla.rights.everything,
+    ) == (False, False, False, frozenset())
     key = PersonalKey.objects.get()
     assert (key.user, key.client_id == "pk-1", key.secret_hash == "x") == (cast.bob, False, False)
     client.force_login(cast.alice)
-    client.post("/users/new", {"username": "carlo", "is_staff": "on", "is_active": "", "password": "x"})
+    client.post(
+        "/users/new", {"username": "carlo", "is_staff": "on", "is_active": "", "password": "x"}
+    )
     carlo = User.objects.get(username="carlo")
     assert (carlo.is_staff, carlo.is_active) == (False, True)
 
 
 def test_a_rule_cannot_be_put_under_another_name_or_owner(cast: Cast) -> None:
-    body = {"subjectType": "user", "subjectId": "vera", "roleId": VIEWER, "scopeType": "project", "scopeId": str(cast.team_b.pk)}
-    told = Caller(cast.mallory)("POST", "/authorization/access-rules", body | EXTRA | {"project_id": cast.team_a.pk}, 201)
+    body = {
+        "subjectType": "user",
+        "subjectId": "vera",
+        "roleId": VIEWER,
+        "scopeType": "project",
+        "scopeId": str(cast.team_b.pk),
+    }
+    told = Caller(cast.mallory)(
+        "POST", "/authorization/access-rules", body | EXTRA | {"project_id": cast.team_a.pk}, 201
+    )
     rule = AccessRule.objects.get(pk=told["id"])
-    assert (rule.role, rule.project, rule.created_by, rule.user) == (VIEWER, cast.team_b, cast.mallory, cast.vera)
+    assert (rule.role, rule.project, rule.created_by, rule.user) == (
+        VIEWER,
+        cast.team_b,
+        cast.mallory,
+        cast.vera,
+    )
 
 
 # Somebody stays in charge.
 
 
-def test_the_last_system_administrator_stays_whichever_way_it_is_tried(client: Client, cast: Cast) -> None:
+def test_the_last_system_administrator_stays_whichever_way_it_is_tried(
+    client: Client, cast: Cast
+) -> None:
     User.objects.filter(pk=cast.alice.pk).update(is_superuser=False)
     rule = AccessRule.objects.create(user=cast.alice, role=SYSTEM)
     client.force_login(cast.alice)
@@ -181,7 +291,12 @@ def test_an_administrator_made_on_the_page_is_one_by_a_rule(client: Client, cast
 
 
 def token(client_id: str, secret: str, status: int = 200) -> Any:
-    return Caller()("POST", "/token", {"grantType": "client_credentials", "clientId": client_id, "clientSecret": secret}, status)
+    return Caller()(
+        "POST",
+        "/token",
+        {"grantType": "client_credentials", "clientId": client_id, "clientSecret": secret},
+        status,
+    )
 
 
 def test_who_is_deactivated_has_no_keys_and_no_tokens(client: Client, cast: Cast) -> None:
@@ -198,7 +313,10 @@ def test_who_is_deactivated_has_no_keys_and_no_tokens(client: Client, cast: Cast
 def test_a_token_ends_with_the_key_that_it_was_got_with_and_no_other(cast: Cast, way: str) -> None:
     key, secret = personal.create("laptop", of=cast.bob)
     other, other_secret = personal.create("cluster", of=cast.bob)
-    ended, going_on = (Caller(token=token(*pair)["accessToken"]) for pair in ((key.client_id, secret), (other.client_id, other_secret)))
+    ended, going_on = (
+        Caller(token=token(*pair)["accessToken"])
+        for pair in ((key.client_id, secret), (other.client_id, other_secret))
+    )
     if way == "rotated":
         personal.rotate(key)
     elif way == "deleted":
@@ -212,7 +330,9 @@ def test_a_token_ends_with_the_key_that_it_was_got_with_and_no_other(cast: Cast,
 
 
 def test_an_expired_service_account_gets_no_token_and_is_told_so(cast: Cast) -> None:
-    account, secret = actions.create_service_account(cast.team_a, "old", by=cast.alice, expires_at=timezone.now() + timedelta(seconds=60))
+    account, secret = actions.create_service_account(
+        cast.team_a, "old", by=cast.alice, expires_at=timezone.now() + timedelta(seconds=60)
+    )
     told = token(account.client_id, secret)
     assert told["expiresIn"] <= 60
     program = Caller(token=told["accessToken"])
@@ -224,7 +344,9 @@ def test_an_expired_service_account_gets_no_token_and_is_told_so(cast: Cast) -> 
 
 
 def test_a_key_makes_no_keys_and_a_service_account_has_none(cast: Cast) -> None:
-    key, secret = personal.create("laptop", of=cast.bob, expires_at=timezone.now() + timedelta(days=1))
+    key, secret = personal.create(
+        "laptop", of=cast.bob, expires_at=timezone.now() + timedelta(days=1)
+    )
     lasting, _ = personal.create("cluster", of=cast.bob)
     program = Caller(token=token(key.client_id, secret)["accessToken"])
     assert "makes no keys" in program("POST", "/access-keys", {"name": "forever"}, 403)["message"]
@@ -232,7 +354,9 @@ def test_a_key_makes_no_keys_and_a_service_account_has_none(cast: Cast) -> None:
     assert program("POST", f"/access-keys/{key.pk}/secret")["expiresAt"] is not None
     account, secret = actions.create_service_account(cast.team_a, "robot", by=cast.alice)
     robot = Caller(token=token(account.client_id, secret)["accessToken"])
-    assert "has a secret of its own" in robot("POST", "/access-keys", {"name": "more"}, 403)["message"]
+    assert (
+        "has a secret of its own" in robot("POST", "/access-keys", {"name": "more"}, 403)["message"]
+    )
 
 
 def test_somebody_elses_key_is_not_there(client: Client, cast: Cast) -> None:

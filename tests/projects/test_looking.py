@@ -23,7 +23,9 @@ def text(client: Client, at: str) -> str:
     return client.get(at).content.decode()
 
 
-def test_one_sees_what_they_see_and_a_way_to_end_it_on_every_page(as_bob: Client, cast: Cast) -> None:
+def test_one_sees_what_they_see_and_a_way_to_end_it_on_every_page(
+    as_bob: Client, cast: Cast
+) -> None:
     for at in ("/projects", f"/projects/{cast.team_a.pk}", "/workloads", "/nowhere"):
         assert 'id="look-as-end"' in text(as_bob, at)
     assert "You look at Muster as bob" in text(as_bob, "/projects")
@@ -34,12 +36,21 @@ def test_one_sees_what_they_see_and_a_way_to_end_it_on_every_page(as_bob: Client
 
 def test_nothing_can_be_changed(as_bob: Client, cast: Cast) -> None:
     before = [list(model.objects.order_by("pk").values()) for model in (User, AccessRule, Project)]
-    for at in ("/projects/new", f"/users/{cast.vera.pk}/look-as", "/account", "/environments/new", "/workloads/bulk", "/nowhere"):
+    for at in (
+        "/projects/new",
+        f"/users/{cast.vera.pk}/look-as",
+        "/account",
+        "/environments/new",
+        "/workloads/bulk",
+        "/nowhere",
+    ):
         for method in (as_bob.post, as_bob.put, as_bob.patch, as_bob.delete):
             answer = method(at, {"name": "x"}) if method == as_bob.post else method(at)
             assert answer.status_code == 403, (at, method)
             assert "You look at Muster as bob, and can only look" in answer.content.decode()
-    assert [list(model.objects.order_by("pk").values()) for model in (User, AccessRule, Project)] == before
+    assert [
+        list(model.objects.order_by("pk").values()) for model in (User, AccessRule, Project)
+    ] == before
 
 
 @pytest.mark.parametrize("at", ["/account", "/account/keys/new", "/sign-in", "/workloads/new"])
@@ -51,8 +62,15 @@ def test_it_ends_by_its_button_and_both_are_noted(as_bob: Client, cast: Cast) ->
     assert as_bob.post("/look-as/end").status_code == 302
     assert as_bob.get("/users").status_code == 200
     assert "look-as-end" not in text(as_bob, "/projects")
-    noted = AuditEntry.objects.filter(event="look-as").order_by("pk").values_list("subject", "entity_name", "text")
-    assert list(noted) == [("alice", "bob", "Began to look as this user."), ("alice", "bob", "Looked as this user no more.")]
+    noted = (
+        AuditEntry.objects.filter(event="look-as")
+        .order_by("pk")
+        .values_list("subject", "entity_name", "text")
+    )
+    assert list(noted) == [
+        ("alice", "bob", "Began to look as this user."),
+        ("alice", "bob", "Looked as this user no more."),
+    ]
     assert as_bob.post("/look-as/end").status_code == 302
     assert AuditEntry.objects.filter(event="look-as").count() == 2
 
@@ -60,11 +78,15 @@ def test_it_ends_by_its_button_and_both_are_noted(as_bob: Client, cast: Cast) ->
 def test_signing_out_signs_oneself_out(as_bob: Client, cast: Cast) -> None:
     assert as_bob.post("/sign-out").status_code == 302
     assert as_bob.get("/projects").headers["Location"].startswith("/sign-in")
-    assert set(AuditEntry.objects.filter(event="sign-out").values_list("subject", flat=True)) <= {"alice"}
+    assert set(AuditEntry.objects.filter(event="sign-out").values_list("subject", flat=True)) <= {
+        "alice"
+    }
 
 
 @pytest.mark.parametrize("change", ["deactivated", "demoted", "promoted"])
-def test_it_ends_by_itself_where_it_may_not_be_any_more(as_bob: Client, cast: Cast, change: str) -> None:
+def test_it_ends_by_itself_where_it_may_not_be_any_more(
+    as_bob: Client, cast: Cast, change: str
+) -> None:
     if change == "deactivated":
         User.objects.filter(pk=cast.bob.pk).update(is_active=False)
     elif change == "demoted":
@@ -82,7 +104,12 @@ def test_there_is_nobody_else_to_look_as(client: Client, cast: Cast, who: str) -
     client.force_login(cast.alice)
     robot = User.objects.create_user("robot", is_service=True)
     User.objects.filter(pk=cast.vera.pk).update(is_active=False)
-    pk = {"oneself": cast.alice.pk, "a robot": robot.pk, "somebody deactivated": cast.vera.pk, "nobody": 0}[who]
+    pk = {
+        "oneself": cast.alice.pk,
+        "a robot": robot.pk,
+        "somebody deactivated": cast.vera.pk,
+        "nobody": 0,
+    }[who]
     assert client.post(f"/users/{pk}/look-as").status_code in (404, 422)
     assert looking.KEY not in client.session
 

@@ -1,4 +1,6 @@
-"""Who looks as another writes nothing, at any address that there is: they come from the URL table, so a new one is asked as well."""
+"""Who looks as another writes nothing, at any address that there is: they come from the URL table,
+so a new one is asked as well.
+"""
 
 import time
 from collections.abc import Iterator
@@ -21,7 +23,8 @@ pytestmark = pytest.mark.timeout(300)
 PAGES = sorted(name for name, address in EVERY.items() if not address.route.startswith("api/"))
 """The REST API knows nothing of looking: a token is its owner's."""
 OWN_SESSION = {"django_session", "usersessions_usersession"}
-"""Where it is noted that a browser is still there: the looker's own, not that of whom they look as."""
+"""Where it is noted that a browser is still there: the looker's own, not that of whom they look as.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +42,8 @@ def look_as(world: World, seen: User) -> None:
     client = Client()
     client.force_login(world.cast.alice)
     session = client.session
-    # Noted long from now: a stream has a connection of its own, which is not to write that the session is used.
+    # Noted long from now: a stream has a connection of its own, which is not to write that the
+    # session is used.
     session.update({looking.KEY: seen.pk, sessions.SEEN: time.time() + 24 * 3600})
     session.save()
     world.cookies[world.cast.alice.pk] = client.cookies[settings.SESSION_COOKIE_NAME].value
@@ -61,7 +65,9 @@ def written(before: dict[str, list[str]]) -> list[str]:
 
 
 @pytest.mark.parametrize("whom", ["bob", "ada"])
-def test_no_address_writes_anything_while_one_looks_as_another(world: World, db: None, whom: str) -> None:
+def test_no_address_writes_anything_while_one_looks_as_another(
+    world: World, db: None, whom: str
+) -> None:
     seen = User.objects.get(username=whom)
     # The draft in the addresses is theirs: it would be shown, were it not for looking.
     type(world.draft).objects.filter(pk=world.draft.pk).update(user=seen)
@@ -76,12 +82,16 @@ def test_no_address_writes_anything_while_one_looks_as_another(world: World, db:
         shown += status == 200
         if tables := written(before):
             wrong[name], before = tables, rows()
-    assert not wrong, f"Mark the views with projects.looking.writes, or let them write nothing: {wrong}"
+    assert not wrong, (
+        f"Mark the views with projects.looking.writes, or let them write nothing: {wrong}"
+    )
     assert shown > 50
 
 
 def test_what_is_written_would_be_seen(world: World, db: None) -> None:
-    """The same as the test above, but for looking: it does not pass because nothing is ever written."""
+    """The same as the test above, but for looking: it does not pass because nothing is ever
+    written.
+    """
     before = rows()
     assert world.ask(world.cast.bob, "get", "workload-new")[0] == 302
     assert written(before) == ["workloads_draft"]

@@ -23,7 +23,12 @@ def body(client: Client, at: str) -> str:
 
 
 def give(client: Client, cast: Cast, **fields: str) -> tuple[int, str]:
-    sent = {"kind": "user", "subjects": "vera", "role": VIEWER, "scope": f"project:{cast.team_b.pk}"} | fields
+    sent = {
+        "kind": "user",
+        "subjects": "vera",
+        "role": VIEWER,
+        "scope": f"project:{cast.team_b.pk}",
+    } | fields
     answer = client.post("/access-rules/new", sent)
     return answer.status_code, answer.content.decode()
 
@@ -34,9 +39,18 @@ def alice(client: Client, cast: Cast) -> Client:
     return client
 
 
-def test_an_administrator_sees_every_rule_with_its_subject_role_and_scope(alice: Client, cast: Cast) -> None:
+def test_an_administrator_sees_every_rule_with_its_subject_role_and_scope(
+    alice: Client, cast: Cast
+) -> None:
     text = body(alice, "/access-rules")
-    for said in ("bob", "L1 researcher", "Project team-a", "mallory", "Project administrator", "Authorized by"):
+    for said in (
+        "bob",
+        "L1 researcher",
+        "Project team-a",
+        "mallory",
+        "Project administrator",
+        "Authorized by",
+    ):
         assert said in text
 
 
@@ -56,7 +70,9 @@ def test_a_scope_leads_to_what_it_is(alice: Client, cast: Cast) -> None:
     assert f'<a href="/projects/{cast.team_a.pk}">Project team-a</a>' in text
 
 
-def test_a_project_administrator_sees_the_rules_of_their_project_and_none_elsewhere(client: Client, cast: Cast) -> None:
+def test_a_project_administrator_sees_the_rules_of_their_project_and_none_elsewhere(
+    client: Client, cast: Cast
+) -> None:
     granting.give(VIEWER, to=cast.bob, scope=TENANT, by=cast.alice)
     granting.give(VIEWER, to=cast.vera, scope=of_department(cast.research), by=cast.alice)
     client.force_login(cast.mallory)
@@ -73,7 +89,9 @@ def test_a_department_administrator_sees_what_is_below(client: Client, cast: Cas
     granting.give(VIEWER, to=cast.vera, scope=TENANT, by=cast.alice)
     client.force_login(lea)
     text = body(client, "/access-rules")
-    assert all(name in text for name in ("lea", "bob", "mallory", "Department research", "Project team-a"))
+    assert all(
+        name in text for name in ("lea", "bob", "mallory", "Department research", "Project team-a")
+    )
     assert "Everybody</td>" not in text
 
 
@@ -89,7 +107,11 @@ def test_who_may_see_no_rules_is_told_who_could_let_them(client: Client, cast: C
 def test_a_rule_is_made_for_several_at_once_and_noted(alice: Client, cast: Cast) -> None:
     status, _ = give(alice, cast, subjects="vera, BOB ,vera", role=L2)
     assert status == 302
-    assert set(AccessRule.objects.filter(project=cast.team_b, role=L2).values_list("user__username", flat=True)) == {"vera", "bob"}
+    assert set(
+        AccessRule.objects.filter(project=cast.team_b, role=L2).values_list(
+            "user__username", flat=True
+        )
+    ) == {"vera", "bob"}
     noted = AuditEntry.objects.filter(event="grant", entity="access-rule")
     assert {(each.entity_name, each.scope, each.subject) for each in noted} == {
         (name, f"project:{cast.team_b.pk}", "alice") for name in ("bob", "vera")
@@ -108,10 +130,15 @@ def test_a_rule_is_made_for_several_at_once_and_noted(alice: Client, cast: Cast)
         ({"scope": "project:999"}, "Select a valid choice"),
         ({"scope": "nonsense"}, "Select a valid choice"),
         ({"role": SYSTEM}, "is a role in the whole of Muster"),
-        ({"subjects": "mallory, vera", "role": PROJECT}, "mallory is Project administrator there already"),
+        (
+            {"subjects": "mallory, vera", "role": PROJECT},
+            "mallory is Project administrator there already",
+        ),
     ],
 )
-def test_what_cannot_be_is_told_and_makes_no_rule_at_all(alice: Client, cast: Cast, fields: dict[str, str], told: str) -> None:
+def test_what_cannot_be_is_told_and_makes_no_rule_at_all(
+    alice: Client, cast: Cast, fields: dict[str, str], told: str
+) -> None:
     before = AccessRule.objects.count()
     status, text = give(alice, cast, **fields)
     assert (status, AccessRule.objects.count()) == (422, before)
@@ -121,14 +148,26 @@ def test_what_cannot_be_is_told_and_makes_no_rule_at_all(alice: Client, cast: Ca
 def test_a_rule_may_be_for_a_group_that_nobody_was_of_yet(alice: Client, cast: Cast) -> None:
     assert give(alice, cast, kind="group", subjects="ml-team")[0] == 302
     cast.vera.groups.add(Group.objects.get(name="ml-team"))
-    assert set(Project.objects.visible_to(User.objects.get(pk=cast.vera.pk))) == {cast.team_a, cast.team_b}
+    assert set(Project.objects.visible_to(User.objects.get(pk=cast.vera.pk))) == {
+        cast.team_a,
+        cast.team_b,
+    }
     assert "ml-team" in body(alice, "/access-rules?type=group")
 
 
 def test_a_rule_may_be_for_a_service_account_by_its_client_id(alice: Client, cast: Cast) -> None:
     account, _ = actions.create_service_account(cast.team_a, "ci", by=cast.alice)
     for name in ("ci", account.client_id):
-        assert give(alice, cast, kind="service-account", subjects=name, role=L2 if name == "ci" else VIEWER)[0] == 302
+        assert (
+            give(
+                alice,
+                cast,
+                kind="service-account",
+                subjects=name,
+                role=L2 if name == "ci" else VIEWER,
+            )[0]
+            == 302
+        )
     assert account.user.access_rules.count() == 3
 
 
@@ -141,14 +180,20 @@ def test_a_deleted_rule_is_over_and_noted(alice: Client, cast: Cast) -> None:
 
 def test_a_rule_of_elsewhere_is_not_there_to_be_deleted(client: Client, cast: Cast) -> None:
     client.force_login(cast.mallory)
-    assert client.post(f"/access-rules/{AccessRule.objects.get(user=cast.vera).pk}/delete").status_code == 404
+    assert (
+        client.post(f"/access-rules/{AccessRule.objects.get(user=cast.vera).pk}/delete").status_code
+        == 404
+    )
     above = granting.give(VIEWER, to=cast.vera, scope=of_department(cast.research), by=cast.alice)
     assert client.post(f"/access-rules/{above.pk}/delete").status_code == 404
 
 
 def test_only_scopes_are_offered_in_which_one_may_give(client: Client, cast: Cast) -> None:
     client.force_login(cast.mallory)
-    options = re.findall(r'<option value="(tenant|(?:project|department|cluster):[^"]*)"', body(client, "/access-rules/new"))
+    options = re.findall(
+        r'<option value="(tenant|(?:project|department|cluster):[^"]*)"',
+        body(client, "/access-rules/new"),
+    )
     assert options == [f"project:{cast.team_b.pk}"]
 
 
@@ -156,12 +201,16 @@ def test_only_scopes_are_offered_in_which_one_may_give(client: Client, cast: Cas
 
 
 def made(client: Client, **fields: str) -> tuple[int, str]:
-    answer = client.post("/service-accounts/new", {"name": "ci", "role": VIEWER, "expires": ""} | fields)
+    answer = client.post(
+        "/service-accounts/new", {"name": "ci", "role": VIEWER, "expires": ""} | fields
+    )
     return answer.status_code, answer.content.decode()
 
 
 @pytest.mark.parametrize("level", ["tenant", "cluster", "department", "project"])
-def test_a_service_account_is_made_at_any_scope_and_its_secret_is_shown_once(alice: Client, cast: Cast, level: str) -> None:
+def test_a_service_account_is_made_at_any_scope_and_its_secret_is_shown_once(
+    alice: Client, cast: Cast, level: str
+) -> None:
     scope = {
         "tenant": TENANT,
         "cluster": of_cluster(cast.cluster.pk),
@@ -198,7 +247,9 @@ def test_a_department_may_have_the_name_of_one_whose_account_there_was(cast: Cas
     assert account.user.username.startswith("department:research/ci (")
 
 
-def test_a_project_administrator_sees_and_handles_those_of_the_project_only(client: Client, cast: Cast) -> None:
+def test_a_project_administrator_sees_and_handles_those_of_the_project_only(
+    client: Client, cast: Cast
+) -> None:
     above, _ = actions.create_service_account(TENANT, "overseer", by=cast.alice)
     theirs, _ = actions.create_service_account(cast.team_a, "robot", by=cast.alice)
     own, _ = actions.create_service_account(cast.team_b, "mine", by=cast.mallory)
@@ -213,7 +264,11 @@ def test_a_project_administrator_sees_and_handles_those_of_the_project_only(clie
     assert client.post(f"/service-accounts/{own.pk}/secret").status_code == 200
     assert client.post(f"/service-accounts/{own.pk}/delete").status_code == 302
     assert set(ServiceAccount.objects.all()) == {above, theirs}
-    assert list(AuditEntry.objects.filter(entity="service-account", subject="mallory").order_by("pk").values_list("event", flat=True)) == [
+    assert list(
+        AuditEntry.objects.filter(entity="service-account", subject="mallory")
+        .order_by("pk")
+        .values_list("event", flat=True)
+    ) == [
         "create",
         "secret",
         "delete",
@@ -221,14 +276,21 @@ def test_a_project_administrator_sees_and_handles_those_of_the_project_only(clie
 
 
 def test_an_expired_one_gets_no_new_secret(alice: Client, cast: Cast) -> None:
-    account, _ = actions.create_service_account(cast.team_a, "old", by=cast.alice, expires_at=timezone.now() - timedelta(seconds=1))
+    account, _ = actions.create_service_account(
+        cast.team_a, "old", by=cast.alice, expires_at=timezone.now() - timedelta(seconds=1)
+    )
     answer = alice.post(f"/service-accounts/{account.pk}/secret")
     assert answer.status_code == 422
     assert "old has expired" in answer.content.decode()
     assert "Expired" in body(alice, "/service-accounts?state=expired")
-    assert "old" not in re.findall(r'class="mu-name"[^>]*>([^<]+)<', body(alice, "/service-accounts?state=valid"))
+    assert "old" not in re.findall(
+        r'class="mu-name"[^>]*>([^<]+)<', body(alice, "/service-accounts?state=valid")
+    )
 
 
 def test_a_project_page_makes_one_that_expires(alice: Client, cast: Cast) -> None:
-    alice.post(f"/projects/{cast.team_a.pk}/service-accounts", {"name": "nightly", "role": L2, "expires": "90"})
+    alice.post(
+        f"/projects/{cast.team_a.pk}/service-accounts",
+        {"name": "nightly", "role": L2, "expires": "90"},
+    )
     assert ServiceAccount.objects.get().expires_at is not None

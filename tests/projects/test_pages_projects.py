@@ -39,7 +39,9 @@ def test_the_page_shows_the_id_that_programs_need(client: Client, cast: Cast) ->
 
 
 @pytest.mark.parametrize("at", ["/projects", ""])
-def test_the_department_is_a_link_for_who_may_look_at_departments(client: Client, cast: Cast, at: str) -> None:
+def test_the_department_is_a_link_for_who_may_look_at_departments(
+    client: Client, cast: Cast, at: str
+) -> None:
     link = f'<a href="/departments/{cast.research.pk}">research</a>'
     for user, leads_there in ((cast.alice, True), (cast.vera, False)):
         client.force_login(user)
@@ -54,12 +56,17 @@ def test_how_many_have_a_role_is_for_who_may_see_access_rules(client: Client, ca
         client.force_login(user)
         rows = csv.DictReader(client.get("/projects?format=csv").content.decode().splitlines())
         told[user] = {row["Project"]: row["People"] for row in rows}["team-a"]
-    assert int(told[cast.alice]) == AccessRule.objects.filter(project=cast.team_a, user__is_service=False).count()
+    assert (
+        int(told[cast.alice])
+        == AccessRule.objects.filter(project=cast.team_a, user__is_service=False).count()
+    )
     assert told[cast.vera] == ""
 
 
 def test_ones_own_roles_are_told_whoever_one_is(client: Client, cast: Cast) -> None:
-    """By rules of one's own, by those of a group, by the table and custom, also of the first administrator, who needs none."""
+    """By rules of one's own, by those of a group, by the table and custom, also of the first
+    administrator, who needs none.
+    """
     custom = CustomRole.objects.create(name="Curator", permissions=["projects:view"])
     group = Group.objects.create(name="leads")
     cast.vera.groups.add(group)
@@ -84,7 +91,10 @@ def test_somebody_elses_project_is_not_there(client: Client, cast: Cast, path: s
 @pytest.mark.parametrize("path", POSTS)
 def test_a_member_may_look_but_not_manage(client: Client, cast: Cast, path: str) -> None:
     client.force_login(cast.bob)
-    answer = client.post(address(cast, path), {"username": "mallory", "role": "project-administrator", "name": "robot"})
+    answer = client.post(
+        address(cast, path),
+        {"username": "mallory", "role": "project-administrator", "name": "robot"},
+    )
     assert answer.status_code == 403
     assert AccessRule.objects.count() == 3
     assert not ServiceAccount.objects.exists()
@@ -102,18 +112,27 @@ def test_an_administrator_adds_changes_and_removes_people(client: Client, cast: 
 
 @pytest.mark.parametrize(
     ("given", "told"),
-    [({"username": "nobody"}, "There is no user of this name"), ({"username": "bob"}, "has a role in this project already")],
+    [
+        ({"username": "nobody"}, "There is no user of this name"),
+        ({"username": "bob"}, "has a role in this project already"),
+    ],
 )
-def test_a_person_who_cannot_be_added_is_told_beside_the_name(client: Client, cast: Cast, given: dict[str, str], told: str) -> None:
+def test_a_person_who_cannot_be_added_is_told_beside_the_name(
+    client: Client, cast: Cast, given: dict[str, str], told: str
+) -> None:
     client.force_login(cast.alice)
     answer = client.post(address(cast, "people"), {"role": "viewer"} | given)
     assert answer.status_code == 422
-    assert told in re.search(r'id="person_username_error">(.*?)</p>', answer.content.decode(), re.S)[1]  # type: ignore[index]
+    assert (
+        told in re.search(r'id="person_username_error">(.*?)</p>', answer.content.decode(), re.S)[1]
+    )  # type: ignore[index]
 
 
 def test_a_service_accounts_secret_is_shown_once(client: Client, cast: Cast) -> None:
     client.force_login(cast.alice)
-    answer = client.post(address(cast, "service-accounts"), {"name": "nightly", "role": "l2-researcher"})
+    answer = client.post(
+        address(cast, "service-accounts"), {"name": "nightly", "role": "l2-researcher"}
+    )
     secret = re.search(r'id="secret-secret">([^<]+)<', answer.content.decode())[1]  # type: ignore[index]
     account = ServiceAccount.objects.get()
     assert actions.is_secret_of(account, secret)
@@ -123,11 +142,17 @@ def test_a_service_accounts_secret_is_shown_once(client: Client, cast: Cast) -> 
     assert secret not in later
 
 
-@pytest.mark.parametrize(("permissions", "shown"), [([], 0), (["access-rules:view"], 1), (["service-accounts:view"], 2)])
-def test_people_and_programs_are_shown_to_who_may_view_them(client: Client, cast: Cast, permissions: list[str], shown: int) -> None:
+@pytest.mark.parametrize(
+    ("permissions", "shown"), [([], 0), (["access-rules:view"], 1), (["service-accounts:view"], 2)]
+)
+def test_people_and_programs_are_shown_to_who_may_view_them(
+    client: Client, cast: Cast, permissions: list[str], shown: int
+) -> None:
     account, _ = actions.create_service_account(cast.team_a, "nightly", by=cast.alice)
     hidden = CustomRole.objects.create(name="Merger-Project-Falcon", permissions=["workloads:view"])
-    AccessRule.objects.create(user=account.user, department=Department.objects.create(name="hush"), custom_role=hidden)
+    AccessRule.objects.create(
+        user=account.user, department=Department.objects.create(name="hush"), custom_role=hidden
+    )
     if permissions:
         role = CustomRole.objects.create(name="looks on", permissions=permissions)
         AccessRule.objects.create(user=cast.vera, project=cast.team_a, custom_role=role)
@@ -138,7 +163,9 @@ def test_people_and_programs_are_shown_to_who_may_view_them(client: Client, cast
     assert hidden.name not in text
 
 
-def test_an_administrator_of_the_project_sees_people_and_programs_and_no_role_elsewhere(client: Client, cast: Cast) -> None:
+def test_an_administrator_of_the_project_sees_people_and_programs_and_no_role_elsewhere(
+    client: Client, cast: Cast
+) -> None:
     account, _ = actions.create_service_account(cast.team_b, "nightly", by=cast.alice)
     hidden = CustomRole.objects.create(name="Merger-Project-Falcon", permissions=["workloads:view"])
     AccessRule.objects.create(user=account.user, project=cast.team_a, custom_role=hidden)
@@ -150,7 +177,9 @@ def test_an_administrator_of_the_project_sees_people_and_programs_and_no_role_el
     assert f"<div>{hidden.name}" not in text
 
 
-def test_a_new_secret_ends_the_old_one_and_a_deleted_account_is_gone(client: Client, cast: Cast) -> None:
+def test_a_new_secret_ends_the_old_one_and_a_deleted_account_is_gone(
+    client: Client, cast: Cast
+) -> None:
     account, secret = actions.create_service_account(cast.team_a, "nightly", by=cast.alice)
     client.force_login(cast.alice)
     client.post(address(cast, f"service-accounts/{account.pk}/secret"))
@@ -159,19 +188,31 @@ def test_a_new_secret_ends_the_old_one_and_a_deleted_account_is_gone(client: Cli
     assert not ServiceAccount.objects.exists()
 
 
-def test_an_account_of_another_project_is_not_reached_through_ones_own(client: Client, cast: Cast) -> None:
+def test_an_account_of_another_project_is_not_reached_through_ones_own(
+    client: Client, cast: Cast
+) -> None:
     account, _ = actions.create_service_account(cast.team_a, "nightly", by=cast.alice)
     client.force_login(cast.mallory)
     for action in ("secret", "delete"):
-        assert client.post(f"/projects/{cast.team_b.pk}/service-accounts/{account.pk}/{action}").status_code == 404
+        assert (
+            client.post(
+                f"/projects/{cast.team_b.pk}/service-accounts/{account.pk}/{action}"
+            ).status_code
+            == 404
+        )
 
 
 def test_the_same_name_twice_is_told_beside_the_name(client: Client, cast: Cast) -> None:
     client.force_login(cast.alice)
     for _ in range(2):
-        answer = client.post(address(cast, "service-accounts"), {"name": "nightly", "role": "l2-researcher"})
+        answer = client.post(
+            address(cast, "service-accounts"), {"name": "nightly", "role": "l2-researcher"}
+        )
     assert answer.status_code == 422
-    assert "already" in re.search(r'id="account_name_error">(.*?)</p>', answer.content.decode(), re.S)[1]  # type: ignore[index]
+    assert (
+        "already"
+        in re.search(r'id="account_name_error">(.*?)</p>', answer.content.decode(), re.S)[1]
+    )  # type: ignore[index]
 
 
 def test_the_number_of_queries_does_not_grow_with_the_accounts(client: Client, cast: Cast) -> None:
@@ -192,12 +233,19 @@ def test_a_project_has_a_name_that_its_namespace_can_have(client: Client, cast: 
         assert client.post("/projects/new", given | {"name": name}).status_code == 422, name
     assert client.post("/projects/new", given | {"name": "team-c"}).status_code == 302
     made = Project.objects.get(name="team-c")
-    assert (made.namespace, made.queue, made.department.name, str(made.gpu_quota)) == ("muster-team-c", "team-c", "vision", "1.50")
+    assert (made.namespace, made.queue, made.department.name, str(made.gpu_quota)) == (
+        "muster-team-c",
+        "team-c",
+        "vision",
+        "1.50",
+    )
 
 
 def test_a_quota_is_changed_and_the_rest_stays(client: Client, cast: Cast) -> None:
     client.force_login(cast.alice)
-    edit(client, address(cast, "edit"), {"department": "research", "gpu_quota": "", "name": "other"})
+    edit(
+        client, address(cast, "edit"), {"department": "research", "gpu_quota": "", "name": "other"}
+    )
     changed = Project.objects.get(pk=cast.team_a.pk)
     assert (changed.name, changed.gpu_quota) == ("team-a", None)
 

@@ -20,7 +20,9 @@ def alice(client: Client, cast: Cast) -> Client:
 
 
 def made(cast: Cast, name: str = "Curator", *permissions: str) -> CustomRole:
-    return custom_roles.create(name, "Keeps things tidy", permissions or ("templates:delete",), by=cast.alice)
+    return custom_roles.create(
+        name, "Keeps things tidy", permissions or ("templates:delete",), by=cast.alice
+    )
 
 
 def text(client: Client, at: str) -> str:
@@ -56,7 +58,10 @@ def test_a_custom_role_is_made_with_what_its_permissions_need(alice: Client, cas
     assert alice.post("/roles/new", sent).status_code == 302
     role = CustomRole.objects.get()
     assert {"workloads:view", "projects:view", "environments:view"} <= set(role.permissions)
-    assert AuditEntry.objects.get(event="create", entity="role").after["permissions"] == role.permissions  # type: ignore[index]
+    assert (
+        AuditEntry.objects.get(event="create", entity="role").after["permissions"]
+        == role.permissions
+    )  # type: ignore[index]
 
 
 def test_the_form_has_the_order_of_the_matrix(alice: Client, cast: Cast) -> None:
@@ -77,9 +82,14 @@ def test_the_form_has_the_order_of_the_matrix(alice: Client, cast: Cast) -> None
         ({"permissions": ["audit:delete"]}, "Choose at least one permission"),
     ],
 )
-def test_what_cannot_be_a_role_is_told(alice: Client, cast: Cast, fields: dict[str, str], told: str) -> None:
+def test_what_cannot_be_a_role_is_told(
+    alice: Client, cast: Cast, fields: dict[str, str], told: str
+) -> None:
     made(cast, "curator")
-    answer = alice.post("/roles/new", {"name": "Other", "description": "", "permissions": ["projects:view"]} | fields)
+    answer = alice.post(
+        "/roles/new",
+        {"name": "Other", "description": "", "permissions": ["projects:view"]} | fields,
+    )
     assert (answer.status_code, CustomRole.objects.count()) == (422, 1)
     assert told in answer.content.decode()
 
@@ -89,7 +99,9 @@ def test_a_copy_begins_with_what_the_other_permits(alice: Client, cast: Cast) ->
         page = text(alice, f"/roles/new?copy={key}")
         assert "(copy)" in page
         assert re.search(r'value="templates:view"[^>]*checked', page)
-    assert not re.search(r'value="workloads:create"[^>]*checked', text(alice, "/roles/new?copy=viewer"))
+    assert not re.search(
+        r'value="workloads:create"[^>]*checked', text(alice, "/roles/new?copy=viewer")
+    )
     assert alice.get("/roles/new?copy=nonsense").status_code == 422
 
 
@@ -97,34 +109,58 @@ def test_a_change_holds_for_everybody_who_has_the_role(alice: Client, cast: Cast
     role = made(cast)
     granting.give(f"custom:{role.pk}", to=cast.vera, scope=of_project(cast.team_b), by=cast.alice)
     sent = {"name": "Curator", "description": "", "permissions": ["environments:view"]}
-    started = re.search(r'name="started_from" value="([^"]+)"', text(alice, f"/roles/{role.pk}/edit"))
+    started = re.search(
+        r'name="started_from" value="([^"]+)"', text(alice, f"/roles/{role.pk}/edit")
+    )
     assert started
-    assert alice.post(f"/roles/{role.pk}/edit", sent | {"started_from": started[1]}).status_code == 302
+    assert (
+        alice.post(f"/roles/{role.pk}/edit", sent | {"started_from": started[1]}).status_code == 302
+    )
     rule = cast.vera.access_rules.get(project=cast.team_b)
     assert "templates:delete" not in {str(each) for each in rule.permissions}
     noted = AuditEntry.objects.get(event="update", entity="role")
     assert "templates:delete" in noted.before["permissions"]  # type: ignore[index]
 
 
-def test_the_second_of_two_administrators_is_told_what_the_first_changed(alice: Client, cast: Cast) -> None:
+def test_the_second_of_two_administrators_is_told_what_the_first_changed(
+    alice: Client, cast: Cast
+) -> None:
     role = made(cast)
-    old = seal(role.version, {"name": [role.name], "description": [role.description], "permissions": role.permissions})
+    old = seal(
+        role.version,
+        {"name": [role.name], "description": [role.description], "permissions": role.permissions},
+    )
     custom_roles.edit(role.pk, "Curator", "Was changed first", role.permissions, by=cast.alice)
-    sent = {"name": "Custodian", "description": "Was changed second", "permissions": role.permissions, "started_from": old}
+    sent = {
+        "name": "Custodian",
+        "description": "Was changed second",
+        "permissions": role.permissions,
+        "started_from": old,
+    }
     answer = alice.post(f"/roles/{role.pk}/edit", sent)
     page = answer.content.decode()
     assert answer.status_code == 409
-    for said in ("Description", "Keeps things tidy", "Was changed first", "by alice", 'value="Custodian"'):
+    for said in (
+        "Description",
+        "Keeps things tidy",
+        "Was changed first",
+        "by alice",
+        'value="Custodian"',
+    ):
         assert said in page
     again = re.search(r'name="started_from" value="([^"]+)"', page)
     assert again
-    assert alice.post(f"/roles/{role.pk}/edit", sent | {"started_from": again[1]}).status_code == 302
+    assert (
+        alice.post(f"/roles/{role.pk}/edit", sent | {"started_from": again[1]}).status_code == 302
+    )
     assert CustomRole.objects.get().name == "Custodian"
 
 
 def test_one_that_is_in_use_is_not_deleted_and_says_by_whom(alice: Client, cast: Cast) -> None:
     role = made(cast)
-    rule = granting.give(f"custom:{role.pk}", to=cast.vera, scope=of_project(cast.team_b), by=cast.alice)
+    rule = granting.give(
+        f"custom:{role.pk}", to=cast.vera, scope=of_project(cast.team_b), by=cast.alice
+    )
     for answer in (alice.get(f"/roles/{role.pk}/delete"), alice.post(f"/roles/{role.pk}/delete")):
         assert "Curator is the role of vera in Project team-b" in answer.content.decode()
     rule.delete()

@@ -24,15 +24,22 @@ def test_the_right_password_opens_the_page_one_wanted(client: Client, cast: Cast
     assert client.get("/projects").status_code == 200
 
 
-@pytest.mark.parametrize("wanted", ["https://elsewhere.example/", "//elsewhere.example", "javascript:alert(1)"])
+@pytest.mark.parametrize(
+    "wanted", ["https://elsewhere.example/", "//elsewhere.example", "javascript:alert(1)"]
+)
 def test_nobody_is_sent_to_a_page_that_is_not_ours(client: Client, cast: Cast, wanted: str) -> None:
     assert "elsewhere" not in signing_in(client, "bob", PASSWORD, next=wanted).headers["Location"]  # type: ignore[attr-defined]
 
 
-def test_a_wrong_password_and_an_unknown_name_are_told_in_the_same_words(client: Client, cast: Cast) -> None:
+def test_a_wrong_password_and_an_unknown_name_are_told_in_the_same_words(
+    client: Client, cast: Cast
+) -> None:
     known, unknown = (signing_in(client, name, "wrong") for name in ("bob", "nobody"))
     assert known.status_code == unknown.status_code == 422  # type: ignore[attr-defined]
-    told = [answer.content.decode().replace(name, "") for answer, name in ((known, "bob"), (unknown, "nobody"))]  # type: ignore[attr-defined]
+    told = [
+        answer.content.decode().replace(name, "")
+        for answer, name in ((known, "bob"), (unknown, "nobody"))
+    ]  # type: ignore[attr-defined]
     assert all("The name or the password is not right" in text for text in told)
 
 
@@ -43,7 +50,9 @@ def test_guessing_is_slowed_down_and_says_so(client: Client, cast: Cast) -> None
 
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"is_service": True}])
-def test_who_is_deactivated_or_a_program_stays_out(client: Client, cast: Cast, change: dict[str, bool]) -> None:
+def test_who_is_deactivated_or_a_program_stays_out(
+    client: Client, cast: Cast, change: dict[str, bool]
+) -> None:
     User.objects.filter(pk=cast.bob.pk).update(**change)
     assert signing_in(client, "bob", PASSWORD).status_code == 422  # type: ignore[attr-defined]
 
@@ -74,7 +83,9 @@ def test_a_new_password_ends_the_sessions_elsewhere(client: Client, cast: Cast) 
         ({"again": "something else"}, "The two new passwords differ"),
     ],
 )
-def test_a_password_that_will_not_do_is_refused_beside_its_field(client: Client, cast: Cast, given: dict[str, str], told: str) -> None:
+def test_a_password_that_will_not_do_is_refused_beside_its_field(
+    client: Client, cast: Cast, given: dict[str, str], told: str
+) -> None:
     client.force_login(cast.bob)
     answer = change(client, **given)
     assert answer.status_code == 422  # type: ignore[attr-defined]

@@ -27,18 +27,30 @@ def test_only_administrators_see_the_users(client: Client, cast: Cast, at: str) 
     assert client.get(at).status_code == 200
 
 
-def test_a_new_user_gets_a_temporary_password_that_is_shown_once(client: Client, cast: Cast) -> None:
+def test_a_new_user_gets_a_temporary_password_that_is_shown_once(
+    client: Client, cast: Cast
+) -> None:
     client.force_login(cast.alice)
     password = password_in(created(client))
     assert User.objects.get(username="carla").check_password(password)
     assert password not in client.get("/users").content.decode()
     fresh = Client()
-    assert fresh.post("/sign-in", {"username": "carla", "password": password, "next": "/projects"}).status_code == 302
+    assert (
+        fresh.post(
+            "/sign-in", {"username": "carla", "password": password, "next": "/projects"}
+        ).status_code
+        == 302
+    )
     assert fresh.get("/projects").headers["Location"] == "/account"
 
 
-@pytest.mark.parametrize(("name", "told"), [("BOB", "There is a user of this name"), ("a/b", "Use letters, digits"), ("", "required")])
-def test_a_name_that_will_not_do_is_refused(client: Client, cast: Cast, name: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("BOB", "There is a user of this name"), ("a/b", "Use letters, digits"), ("", "required")],
+)
+def test_a_name_that_will_not_do_is_refused(
+    client: Client, cast: Cast, name: str, told: str
+) -> None:
     client.force_login(cast.alice)
     assert told in created(client, username=name)
     assert User.objects.count() == 4

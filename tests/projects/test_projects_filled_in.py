@@ -1,4 +1,6 @@
-"""What is filled in of a project: its place, its limits against its department's, who may, and two at once."""
+"""What is filled in of a project: its place, its limits against its department's, who may, and two
+at once.
+"""
 
 from decimal import Decimal
 from typing import Any
@@ -38,13 +40,25 @@ def wrong(answer: Any, field: str) -> str:
 
 
 def test_everything_is_filled_in_and_shown_again(client: Client, cast: Cast) -> None:
-    pool = NodePool.objects.create(cluster=cast.cluster, name="h200", label_key="gpu", label_value="h200")
-    given = BASE | {"description": "The first team", "node_pools": [str(pool.pk)], "default_preemptibility": "non-preemptible",
-                    "time_limit": "90m", "idle_limit": "30m"}  # fmt: skip
+    pool = NodePool.objects.create(
+        cluster=cast.cluster, name="h200", label_key="gpu", label_value="h200"
+    )
+    given = BASE | {
+        "description": "The first team",
+        "node_pools": [str(pool.pk)],
+        "default_preemptibility": "non-preemptible",
+        "time_limit": "90m",
+        "idle_limit": "30m",
+    }
     client.force_login(cast.alice)
     assert edit(client, at(cast), given).status_code == 302
     team = Project.objects.get(pk=cast.team_a.pk)
-    assert (team.description, team.default_preemptible, team.time_limit_seconds, team.idle_limit_seconds) == (
+    assert (
+        team.description,
+        team.default_preemptible,
+        team.time_limit_seconds,
+        team.idle_limit_seconds,
+    ) == (
         "The first team",
         False,
         5400,
@@ -52,9 +66,17 @@ def test_everything_is_filled_in_and_shown_again(client: Client, cast: Cast) -> 
     )
     assert list(team.node_pools.all()) == [pool]
     text = client.get(at(cast)).content.decode()
-    assert all(each in text for each in ('value="1h30m"', 'value="30m"', "checked", 'value="non-preemptible" selected'))
+    assert all(
+        each in text
+        for each in ('value="1h30m"', 'value="30m"', "checked", 'value="non-preemptible" selected')
+    )
     entry = AuditEntry.objects.filter(entity="project").latest("pk")
-    assert (entry.event, entry.subject, entry.after["time_limit"], entry.before["time_limit"]) == ("update", "alice", "1h30m", "")
+    assert (entry.event, entry.subject, entry.after["time_limit"], entry.before["time_limit"]) == (
+        "update",
+        "alice",
+        "1h30m",
+        "",
+    )
     assert entry.after["node_pools"] == ["h200"]
 
 
@@ -72,17 +94,31 @@ def test_a_limit_is_only_stricter_than_the_departments(client: Client, cast: Cas
 def test_a_quota_does_not_go_under_what_cannot_be_interrupted(client: Client, cast: Cast) -> None:
     workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
     Workload.objects.update(preemptible=False)
-    Pod.objects.create(workload=workload, attempt=1, uid="u", name="p", node="n", phase="Running", gpus=Decimal("1.5"))
+    Pod.objects.create(
+        workload=workload,
+        attempt=1,
+        uid="u",
+        name="p",
+        node="n",
+        phase="Running",
+        gpus=Decimal("1.5"),
+    )
     client.force_login(cast.alice)
-    assert "use 1.5 GPUs now" in wrong(edit(client, at(cast), BASE | {"gpu_quota": "1"}), "gpu_quota")
+    assert "use 1.5 GPUs now" in wrong(
+        edit(client, at(cast), BASE | {"gpu_quota": "1"}), "gpu_quota"
+    )
     assert edit(client, at(cast), BASE | {"gpu_quota": "1.5"}).status_code == 302
     department = f"/departments/{cast.research.pk}/edit"
-    assert "use 1.5 GPUs now" in wrong(edit(client, department, {"name": "research", "gpu_quota": "1"}), "gpu_quota")
+    assert "use 1.5 GPUs now" in wrong(
+        edit(client, department, {"name": "research", "gpu_quota": "1"}), "gpu_quota"
+    )
     Workload.objects.update(preemptible=True)
     assert edit(client, at(cast), BASE | {"gpu_quota": "1"}).status_code == 302
 
 
-def test_a_department_administrator_makes_projects_there_only(client: Client, cast: Cast, carol: User) -> None:
+def test_a_department_administrator_makes_projects_there_only(
+    client: Client, cast: Cast, carol: User
+) -> None:
     Department.objects.create(name="vision")
     client.force_login(carol)
     text = client.get("/projects/new").content.decode()
@@ -90,17 +126,30 @@ def test_a_department_administrator_makes_projects_there_only(client: Client, ca
     assert "vision" not in text
     given = BASE | {"name": "team-c", "cluster": str(cast.cluster.pk)}
     for department in ("vision", "a-new-one"):
-        assert "You may in research" in wrong(client.post("/projects/new", given | {"department": department}), "department")
+        assert "You may in research" in wrong(
+            client.post("/projects/new", given | {"department": department}), "department"
+        )
     assert client.post("/projects/new", given).status_code == 302
     assert Project.objects.get(name="team-c").department == cast.research
     assert not Department.objects.filter(name="a-new-one").exists()
-    assert "You may in research" in wrong(edit(client, at(cast), BASE | {"department": "vision"}), "department")
+    assert "You may in research" in wrong(
+        edit(client, at(cast), BASE | {"department": "vision"}), "department"
+    )
 
 
 def test_a_new_department_is_made_by_who_may_and_said(client: Client, cast: Cast) -> None:
     client.force_login(cast.alice)
-    assert client.post("/projects/new", {"name": "team-c", "department": "vision", "cluster": str(cast.cluster.pk)}).status_code == 302
-    assert list(AuditEntry.objects.order_by("pk").values_list("event", "entity")) == [("create", "department"), ("create", "project")]
+    assert (
+        client.post(
+            "/projects/new",
+            {"name": "team-c", "department": "vision", "cluster": str(cast.cluster.pk)},
+        ).status_code
+        == 302
+    )
+    assert list(AuditEntry.objects.order_by("pk").values_list("event", "entity")) == [
+        ("create", "department"),
+        ("create", "project"),
+    ]
 
 
 def test_a_pool_of_another_cluster_is_refused(client: Client, cast: Cast) -> None:
@@ -108,11 +157,15 @@ def test_a_pool_of_another_cluster_is_refused(client: Client, cast: Cast) -> Non
     pool = NodePool.objects.create(cluster=other, name="theirs", label_key="gpu", label_value="x")
     client.force_login(cast.alice)
     given = BASE | {"name": "team-c", "cluster": str(cast.cluster.pk), "node_pools": [str(pool.pk)]}
-    assert "theirs: not a node pool of the cluster here" in wrong(client.post("/projects/new", given), "node_pools")
+    assert "theirs: not a node pool of the cluster here" in wrong(
+        client.post("/projects/new", given), "node_pools"
+    )
     assert edit(client, at(cast), BASE | {"node_pools": [str(pool.pk)]}).status_code == 422
 
 
-def test_the_second_of_two_gets_what_changed_meanwhile(client: Client, cast: Cast, carol: User) -> None:
+def test_the_second_of_two_gets_what_changed_meanwhile(
+    client: Client, cast: Cast, carol: User
+) -> None:
     client.force_login(cast.alice)
     seal = client.get(at(cast)).context["started_from"]
     other = Client()
@@ -127,14 +180,20 @@ def test_the_second_of_two_gets_what_changed_meanwhile(client: Client, cast: Cas
     assert "changed meanwhile by carol" in text
     assert 'value="9"' in text
     assert Project.objects.get(pk=cast.team_a.pk).gpu_quota == 5
-    assert client.post(at(cast), mine | {"started_from": answer.context["started_from"]}).status_code == 302
+    assert (
+        client.post(at(cast), mine | {"started_from": answer.context["started_from"]}).status_code
+        == 302
+    )
     assert Project.objects.get(pk=cast.team_a.pk).gpu_quota == 9
 
 
 def test_a_seal_that_is_no_seal_saves_nothing(client: Client, cast: Cast) -> None:
     client.force_login(cast.alice)
     for seal in ("", "nonsense", "WzEse31d:x:y"):
-        assert client.post(at(cast), BASE | {"gpu_quota": "9", "started_from": seal}).status_code == 409
+        assert (
+            client.post(at(cast), BASE | {"gpu_quota": "9", "started_from": seal}).status_code
+            == 409
+        )
     assert Project.objects.get(pk=cast.team_a.pk).gpu_quota == 2
 
 
@@ -158,7 +217,9 @@ def test_the_table_is_narrowed_and_shows_what_one_chooses(client: Client, cast: 
     assert names("status=making") == ["team-a"]
     assert names(f"department={cast.research.pk}&sort=-name") == ["team-b", "team-a"]
     assert names("q=team-b") == ["team-b"]
-    text = client.get("/projects?column=held-memory&column=ratio&column=time-limit&q=team-b").content.decode()
+    text = client.get(
+        "/projects?column=held-memory&column=ratio&column=time-limit&q=team-b"
+    ).content.decode()
     assert all(each in text for each in ("1 GiB", "50 %", "1 min"))
 
 
@@ -176,7 +237,16 @@ def test_a_thousand_take_no_more_queries_than_two(client: Client, cast: Cast) ->
     with CaptureQueriesContext(connection) as few:
         client.get("/projects")
     Project.objects.bulk_create(
-        [Project(name=f"p{n:04}", department=cast.research, cluster=cast.cluster, namespace=f"p{n}", queue=f"p{n}") for n in range(1000)]
+        [
+            Project(
+                name=f"p{n:04}",
+                department=cast.research,
+                cluster=cast.cluster,
+                namespace=f"p{n}",
+                queue=f"p{n}",
+            )
+            for n in range(1000)
+        ]
     )
     with CaptureQueriesContext(connection) as many:
         client.get("/projects")

@@ -15,9 +15,15 @@ from tests.projects.editing import edit
 
 GIB = 1 << 30
 FULL = {
-    "department": "research", "gpu_quota": "1.5", "gpu_limit": "4", "over_quota_weight": "2", "cpu_quota": "8", "cpu_limit": "16",
-    "memory_quota": "10", "memory_limit": "20.5",
-}  # fmt: skip
+    "department": "research",
+    "gpu_quota": "1.5",
+    "gpu_limit": "4",
+    "over_quota_weight": "2",
+    "cpu_quota": "8",
+    "cpu_limit": "16",
+    "memory_quota": "10",
+    "memory_limit": "20.5",
+}
 
 
 def edited(client: Client, cast: Cast, given: dict[str, str]) -> Any:
@@ -53,7 +59,9 @@ def test_a_quota_is_filled_in_as_people_count(client: Client, cast: Cast) -> Non
         ({"gpu_quota": "1e99999999"}, "gpu_quota", "10"),
     ],
 )
-def test_what_cannot_be_is_told_beside_it(client: Client, cast: Cast, wrong: dict[str, str], field: str, told: str) -> None:
+def test_what_cannot_be_is_told_beside_it(
+    client: Client, cast: Cast, wrong: dict[str, str], field: str, told: str
+) -> None:
     answer = edited(client, cast, FULL | wrong)
     assert answer.status_code == 422
     assert told in " ".join(answer.context["form"].errors[field])
@@ -62,17 +70,26 @@ def test_what_cannot_be_is_told_beside_it(client: Client, cast: Cast, wrong: dic
 
 def test_memory_that_was_left_as_it_was_shown_stays_to_the_byte(client: Client, cast: Cast) -> None:
     Project.objects.filter(pk=cast.team_a.pk).update(memory_quota=10**9, memory_limit=2 * 10**9)
-    shown = {"department": "research", "gpu_quota": "2", "memory_quota": "0.93", "memory_limit": "1.86"}
+    shown = {
+        "department": "research",
+        "gpu_quota": "2",
+        "memory_quota": "0.93",
+        "memory_limit": "1.86",
+    }
     assert edited(client, cast, shown | {"description": "x"}).status_code == 302
     team = Project.objects.get(pk=cast.team_a.pk)
     assert (team.description, team.memory_quota, team.memory_limit) == ("x", 10**9, 2 * 10**9)
     assert AuditEntry.objects.latest("pk").after == {"description": "x"}
-    assert edited(client, cast, shown | {"memory_quota": "0.5", "memory_limit": ""}).status_code == 302
+    assert (
+        edited(client, cast, shown | {"memory_quota": "0.5", "memory_limit": ""}).status_code == 302
+    )
     team.refresh_from_db()
     assert (team.memory_quota, team.memory_limit) == (GIB // 2, None)
 
 
-def test_who_may_not_edit_the_cluster_names_no_namespace_in_the_form(client: Client, cast: Cast) -> None:
+def test_who_may_not_edit_the_cluster_names_no_namespace_in_the_form(
+    client: Client, cast: Cast
+) -> None:
     carol = User.objects.create(username="carol")
     AccessRule.objects.create(user=carol, department=cast.research, role=DEPARTMENT)
     client.force_login(carol)
@@ -104,9 +121,14 @@ NAMESPACES = [
 
 
 @pytest.mark.parametrize(("name", "told"), NAMESPACES)
-def test_a_namespace_that_cannot_be_is_told_in_the_form(client: Client, cast: Cast, name: str, told: str) -> None:
+def test_a_namespace_that_cannot_be_is_told_in_the_form(
+    client: Client, cast: Cast, name: str, told: str
+) -> None:
     client.force_login(cast.alice)
-    answer = client.post("/projects/new", FULL | {"name": "team-c", "cluster": str(cast.cluster.pk), "namespace": name})
+    answer = client.post(
+        "/projects/new",
+        FULL | {"name": "team-c", "cluster": str(cast.cluster.pk), "namespace": name},
+    )
     assert answer.status_code == 422
     assert told in answer.content.decode()
 
@@ -125,19 +147,27 @@ def test_a_namespace_is_adopted_by_naming_it(client: Client, cast: Cast) -> None
 
 def test_a_project_is_not_named_like_a_departments_queue(client: Client, cast: Cast) -> None:
     client.force_login(cast.alice)
-    answer = client.post("/projects/new", FULL | {"name": "department-research", "cluster": str(cast.cluster.pk)})
+    answer = client.post(
+        "/projects/new", FULL | {"name": "department-research", "cluster": str(cast.cluster.pk)}
+    )
     assert answer.status_code == 422
 
 
 def test_what_a_project_holds_stands_beside_its_quota(client: Client, cast: Cast) -> None:
     client.force_login(cast.bob)
     assert "mu-bar" not in client.get("/projects").content.decode()
-    Project.objects.filter(pk=cast.team_a.pk).update(allocated={"gpu": "0.5", "cpu": "2", "memory": "1"})
-    assert '<progress class="mu-bar" max="100" value="25"' in client.get("/projects").content.decode()
+    Project.objects.filter(pk=cast.team_a.pk).update(
+        allocated={"gpu": "0.5", "cpu": "2", "memory": "1"}
+    )
+    assert (
+        '<progress class="mu-bar" max="100" value="25"' in client.get("/projects").content.decode()
+    )
 
 
 def test_why_no_quota_is_enforced_stands_on_the_page(client: Client, cast: Cast) -> None:
-    Project.objects.filter(pk=cast.team_a.pk).update(sync_note="The KAI scheduler is not installed there.")
+    Project.objects.filter(pk=cast.team_a.pk).update(
+        sync_note="The KAI scheduler is not installed there."
+    )
     client.force_login(cast.bob)
     text = client.get(f"/projects/{cast.team_a.pk}").content.decode()
     assert "Quotas are not enforced here" in text
@@ -146,21 +176,36 @@ def test_why_no_quota_is_enforced_stands_on_the_page(client: Client, cast: Cast)
 
 def test_the_rest_api_tells_the_quota_in_its_units(client: Client, cast: Cast) -> None:
     edited(client, cast, FULL)
-    answer = client.get("/api/v1/org-unit/projects", headers={"authorization": f"Bearer {tokens.issue(cast.bob)[0]}"})
+    answer = client.get(
+        "/api/v1/org-unit/projects",
+        headers={"authorization": f"Bearer {tokens.issue(cast.bob)[0]}"},
+    )
     assert answer.json()["projects"][0]["resources"] == [
         {
             "nodePool": {"id": "default", "name": "default"},
             "gpu": {"deserved": 1.5, "limit": 4, "overQuotaWeight": 2},
             "cpu": {"deserved": 8000, "limit": 16000, "overQuotaWeight": 2},
-            "memory": {"deserved": 10737.41824, "limit": 22011.707392, "overQuotaWeight": 2, "units": "MB"},
+            "memory": {
+                "deserved": 10737.41824,
+                "limit": 22011.707392,
+                "overQuotaWeight": 2,
+                "units": "MB",
+            },
         }
     ]
 
 
 def test_what_is_without_limit_is_told_so(client: Client, cast: Cast) -> None:
     Project.objects.filter(pk=cast.team_a.pk).update(gpu_quota=None)
-    answer = client.get("/api/v1/org-unit/projects", headers={"authorization": f"Bearer {tokens.issue(cast.bob)[0]}"})
-    assert answer.json()["projects"][0]["resources"][0]["gpu"] == {"deserved": None, "limit": -1, "overQuotaWeight": 1}
+    answer = client.get(
+        "/api/v1/org-unit/projects",
+        headers={"authorization": f"Bearer {tokens.issue(cast.bob)[0]}"},
+    )
+    assert answer.json()["projects"][0]["resources"][0]["gpu"] == {
+        "deserved": None,
+        "limit": -1,
+        "overQuotaWeight": 1,
+    }
 
 
 def test_shares_add_up() -> None:
@@ -168,5 +213,7 @@ def test_shares_add_up() -> None:
     assert together([one, one]) == Shares(Share(Decimal(2)), Share(Decimal(1)), Share(None))
     assert together([]) == Shares(Share(Decimal(0)), Share(Decimal(0)), Share(Decimal(0)))
     own = Shares(Share(None, Decimal(3), Decimal(2)), Share(Decimal(9)), Share(None))
-    assert above(own, [one, one]) == Shares(Share(Decimal(2), Decimal(3), Decimal(2)), Share(Decimal(9)), Share(None))
+    assert above(own, [one, one]) == Shares(
+        Share(Decimal(2), Decimal(3), Decimal(2)), Share(Decimal(9)), Share(None)
+    )
     assert [number(Decimal(value)) for value in ("2", "2.0", "0.5")] == [2, 2, 0.5]

@@ -34,7 +34,9 @@ def set_up(client: Client, clock: list[float]) -> tuple[str, list[str]]:
     found = re.search(r'id="second-factor-secret">([A-Z2-7 =]+)<', shown)
     assert found is not None
     secret = found[1].replace(" ", "")
-    answer = client.post("/account/second-factor", {"code": code(secret, clock), "present": PASSWORD})
+    answer = client.post(
+        "/account/second-factor", {"code": code(secret, clock), "present": PASSWORD}
+    )
     assert answer.status_code == 200, answer.content.decode()
     codes = re.search(r'id="recovery-codes">([0-9 ]+)<', answer.content.decode())
     assert codes is not None
@@ -58,7 +60,9 @@ def secret(client: Client, cast: Cast, clock: list[float]) -> str:
     return set_up(client, clock)[0]
 
 
-def test_the_code_opens_what_one_wanted_and_nothing_is_open_before(secret: str, clock: list[float]) -> None:
+def test_the_code_opens_what_one_wanted_and_nothing_is_open_before(
+    secret: str, clock: list[float]
+) -> None:
     other = Client()
     first(other)
     assert not is_in(other)
@@ -86,7 +90,9 @@ def test_the_session_has_another_key_after_the_code(secret: str, clock: list[flo
     assert other.cookies["muster_session"].value != before
 
 
-def test_guessing_codes_is_slowed_down_wherever_it_comes_from(secret: str, clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guessing_codes_is_slowed_down_wherever_it_comes_from(
+    secret: str, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = timezone.now()
     monkeypatch.setattr(throttle.timezone, "now", lambda: now)
     answers = []
@@ -96,7 +102,9 @@ def test_guessing_codes_is_slowed_down_wherever_it_comes_from(secret: str, clock
         answers.append(other.post("/sign-in/code", {"code": "000000"}).status_code)
     assert answers[:10] == [422] * 10
     assert answers[10:] == [429, 429]
-    assert AuditEntry.objects.filter(event="sign-in", succeeded=False, entity_name="bob").count() == 12
+    assert (
+        AuditEntry.objects.filter(event="sign-in", succeeded=False, entity_name="bob").count() == 12
+    )
 
 
 def test_there_is_no_code_to_give_without_a_password_before(client: Client, cast: Cast) -> None:
@@ -106,7 +114,9 @@ def test_there_is_no_code_to_give_without_a_password_before(client: Client, cast
 
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"password": "!"}])
-def test_who_may_not_come_in_any_more_meanwhile_does_not(secret: str, clock: list[float], change: dict[str, object]) -> None:
+def test_who_may_not_come_in_any_more_meanwhile_does_not(
+    secret: str, clock: list[float], change: dict[str, object]
+) -> None:
     other = Client()
     first(other)
     User.objects.filter(username="bob").update(**change)
@@ -126,7 +136,9 @@ def test_a_recovery_code_opens_once(client: Client, cast: Cast, clock: list[floa
     assert "9 recovery codes left" in client.get("/account").content.decode()
 
 
-def test_new_recovery_codes_make_the_others_void(client: Client, cast: Cast, clock: list[float]) -> None:
+def test_new_recovery_codes_make_the_others_void(
+    client: Client, cast: Cast, clock: list[float]
+) -> None:
     client.force_login(cast.bob)
     _, codes = set_up(client, clock)
     assert client.post("/account/second-factor/codes", {"present": "wrong"}).status_code == 422
@@ -136,7 +148,11 @@ def test_new_recovery_codes_make_the_others_void(client: Client, cast: Cast, clo
 
 
 @pytest.mark.parametrize(
-    ("given", "told"), [({"code": "000000"}, "This code is not right"), ({"present": "wrong"}, "not your present password")]
+    ("given", "told"),
+    [
+        ({"code": "000000"}, "This code is not right"),
+        ({"present": "wrong"}, "not your present password"),
+    ],
 )
 def test_it_is_set_up_only_with_a_code_that_fits_and_the_password(
     client: Client, cast: Cast, clock: list[float], given: dict[str, str], told: str
@@ -146,7 +162,9 @@ def test_it_is_set_up_only_with_a_code_that_fits_and_the_password(
     found = re.search(r'id="second-factor-secret">([A-Z2-7 =]+)<', shown)
     assert found is not None
     secret = found[1].replace(" ", "")
-    answer = client.post("/account/second-factor", {"code": code(secret, clock), "present": PASSWORD} | given)
+    answer = client.post(
+        "/account/second-factor", {"code": code(secret, clock), "present": PASSWORD} | given
+    )
     assert answer.status_code == 422
     assert told in answer.content.decode()
     assert not Authenticator.objects.exists()
@@ -164,7 +182,9 @@ def test_removing_it_asks_for_the_password(client: Client, secret: str, cast: Ca
     assert is_in(other)
 
 
-def test_its_secrets_are_nowhere_in_clear(client: Client, cast: Cast, clock: list[float], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_its_secrets_are_nowhere_in_clear(
+    client: Client, cast: Cast, clock: list[float], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     client.force_login(cast.bob)
     client.get("/account/second-factor")
     dumped = tmp_path_factory.mktemp("dump") / "all.json"
@@ -172,19 +192,25 @@ def test_its_secrets_are_nowhere_in_clear(client: Client, cast: Cast, clock: lis
     pending = client.session["second_factor_secret"]
     secret, codes = set_up(client, clock)
     call_command("dumpdata", output=str(tmp_path_factory.getbasetemp() / "after.json"), verbosity=0)
-    kept = dumped.read_text() + (tmp_path_factory.getbasetemp() / "after.json").read_text() + pending
+    kept = (
+        dumped.read_text() + (tmp_path_factory.getbasetemp() / "after.json").read_text() + pending
+    )
     assert secret not in kept
     assert not [each for each in codes if f'"{each}"' in kept]
 
 
-def test_a_password_alone_gets_no_token_where_there_is_a_second_factor(client: Client, secret: str, cast: Cast) -> None:
+def test_a_password_alone_gets_no_token_where_there_is_a_second_factor(
+    client: Client, secret: str, cast: Cast
+) -> None:
     body = {"grantType": "password", "username": "bob", "password": PASSWORD}
     answer = client.post("/api/v1/token", body, content_type="application/json")
     assert answer.status_code == 403
     assert "second factor" in answer.json()["message"]
 
 
-def test_an_administrator_resets_what_somebody_has_lost(client: Client, secret: str, cast: Cast) -> None:
+def test_an_administrator_resets_what_somebody_has_lost(
+    client: Client, secret: str, cast: Cast
+) -> None:
     bobs = Client()
     bobs.force_login(cast.bob)
     assert bobs.post(f"/users/{cast.bob.pk}/second-factor/reset").status_code == 403
@@ -192,7 +218,9 @@ def test_an_administrator_resets_what_somebody_has_lost(client: Client, secret: 
     administrator.force_login(cast.alice)
     assert administrator.post(f"/users/{cast.bob.pk}/second-factor/reset").status_code == 302
     assert not Authenticator.objects.exists()
-    assert AuditEntry.objects.filter(subject="alice", entity_name="bob", text__contains="second factor").exists()
+    assert AuditEntry.objects.filter(
+        subject="alice", entity_name="bob", text__contains="second factor"
+    ).exists()
     other = Client()
     other.post("/sign-in", {"username": "bob", "password": PASSWORD})
     assert is_in(other)
@@ -212,7 +240,9 @@ def test_where_it_is_required_nothing_opens_before_it_is_set_up(
     assert is_in(client)
 
 
-def test_a_secret_whose_key_is_gone_is_told(secret: str, settings: LazySettings, clock: list[float]) -> None:
+def test_a_secret_whose_key_is_gone_is_told(
+    secret: str, settings: LazySettings, clock: list[float]
+) -> None:
     other = Client()
     first(other)
     settings.ENCRYPTION_KEYS = ["b3RoZXJfa2V5X290aGVyX2tleV9vdGhlcl9rZXlfMDA="]

@@ -11,7 +11,9 @@ from tests.cast import Cast
 
 
 def test_its_secret_is_told_once_and_not_kept(cast: Cast) -> None:
-    account, secret = actions.create_service_account(cast.team_a, "ci runner", by=cast.alice, role=VIEWER)
+    account, secret = actions.create_service_account(
+        cast.team_a, "ci runner", by=cast.alice, role=VIEWER
+    )
     assert actions.is_secret_of(account, secret)
     assert not actions.is_secret_of(account, secret + "x")
     assert secret not in str(ServiceAccount.objects.values().get())
@@ -39,7 +41,11 @@ def test_a_name_is_given_once_in_a_project_and_again_after_deletion(cast: Cast) 
     user = account.user
     actions.delete_service_account(account, cast.alice)
     user.refresh_from_db()
-    assert (user.is_active, user.access_rules.exists(), user.username.startswith("team-a/ci (deleted ")) == (False, False, True)
+    assert (
+        user.is_active,
+        user.access_rules.exists(),
+        user.username.startswith("team-a/ci (deleted "),
+    ) == (False, False, True)
     actions.create_service_account(cast.team_a, "ci", by=cast.alice)
 
 

@@ -13,7 +13,10 @@ from projects import people, sessions
 from projects.models import AuditEntry, User
 from tests.cast import PASSWORD, Cast
 
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0 Safari/537.36"
+CHROME = (
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0 "
+    "Safari/537.36"
+)
 FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:133.0) Gecko/20100101 Firefox/133.0"
 
 
@@ -81,7 +84,10 @@ def test_a_new_password_ends_the_others_and_keeps_this_one_in_the_list(cast: Cas
     change = {"present": PASSWORD, "new": "a whole new battery", "again": "a whole new battery"}
     assert here.post("/account", change).status_code == 302
     assert [is_in(each) for each in (here, there)] == [True, False]
-    assert [each.here for each in sessions.of(User.objects.get(pk=cast.bob.pk), here.session.session_key)] == [True]
+    assert [
+        each.here
+        for each in sessions.of(User.objects.get(pk=cast.bob.pk), here.session.session_key)
+    ] == [True]
 
 
 def test_who_is_deactivated_comes_back_with_no_old_session(cast: Cast) -> None:
@@ -107,10 +113,14 @@ def test_a_session_from_before_signing_in_is_worth_nothing(cast: Cast) -> None:
     assert not is_in(planted)
 
 
-def test_a_session_that_is_used_goes_on_and_its_cookie_with_it(cast: Cast, settings: LazySettings) -> None:
+def test_a_session_that_is_used_goes_on_and_its_cookie_with_it(
+    cast: Cast, settings: LazySettings
+) -> None:
     here = signed_in()
     key = here.session.session_key
-    Session.objects.filter(pk=key).update(expire_date=timezone.now() + timezone.timedelta(minutes=1))
+    Session.objects.filter(pk=key).update(
+        expire_date=timezone.now() + timezone.timedelta(minutes=1)
+    )
     assert "muster_session" not in here.get("/projects").cookies
     held = here.session
     held["seen"] = time.time() - 2 * sessions.ROUGHLY
@@ -138,7 +148,9 @@ def test_what_an_open_page_asks_by_itself_is_no_use(cast: Cast) -> None:
     assert here.session["seen"] > long_ago
 
 
-def test_the_longest_unused_end_when_there_are_too_many(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_longest_unused_end_when_there_are_too_many(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sessions, "MOST", 2)
     clients = [signed_in() for _ in range(4)]
     assert [is_in(each) for each in clients] == [False, False, True, True]
@@ -152,7 +164,9 @@ def test_an_address_that_is_not_known_and_a_strange_browser_break_nothing(cast: 
     assert "0.0.0.0" not in shown
 
 
-def test_the_list_asks_the_database_twice_however_many_there_are(cast: Cast, django_assert_num_queries: object) -> None:
+def test_the_list_asks_the_database_twice_however_many_there_are(
+    cast: Cast, django_assert_num_queries: object
+) -> None:
     for _ in range(8):
         signed_in()
     with django_assert_num_queries(2):  # type: ignore[operator]

@@ -1,4 +1,6 @@
-"""Single sign-on with a real provider on loopback: in, who one becomes, and every answer that is not to be believed."""
+"""Single sign-on with a real provider on loopback: in, who one becomes, and every answer that is
+not to be believed.
+"""
 
 import base64
 import json
@@ -34,7 +36,13 @@ def provider(running: Provider, settings: LazySettings) -> Provider:
     running.__dict__ |= {"asks": False, "broken": set(), "asked": [], "queries": []}
     running.described = running.told = running.informed = lambda _: None
     running.signed = running.sign
-    running.people = {"carol-1": {"preferred_username": "carol", "email": "carol@example.com", "groups": ["ml-team", "everybody"]}}
+    running.people = {
+        "carol-1": {
+            "preferred_username": "carol",
+            "email": "carol@example.com",
+            "groups": ["ml-team", "everybody"],
+        }
+    }
     running.who = "carol-1"
     settings.OPTIONS = settings.OPTIONS.model_copy(update=running.options())
     return running
@@ -67,18 +75,26 @@ def signed_in_as(client: Client) -> str:
     return User.objects.get(pk=held).username if held else ""
 
 
-def test_the_first_sign_in_makes_a_user_without_rights(client: Client, cast: Cast, provider: Provider) -> None:
+def test_the_first_sign_in_makes_a_user_without_rights(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     answer = sign_on(client)
     assert (answer.status_code, answer.headers["Location"]) == (302, "/projects")
     carol = User.objects.get(username="carol")
     assert signed_in_as(client) == "carol"
-    assert (carol.email, carol.has_usable_password(), carol.is_superuser) == ("carol@example.com", False, False)
+    assert (carol.email, carol.has_usable_password(), carol.is_superuser) == (
+        "carol@example.com",
+        False,
+        False,
+    )
     assert not carol.rights.grants
     assert client.get("/projects").status_code == 200
     assert AuditEntry.objects.filter(event="sign-in", succeeded=True, subject="carol").count() == 1
 
 
-def test_the_second_sign_in_is_the_same_user_although_the_name_changed(client: Client, cast: Cast, provider: Provider) -> None:
+def test_the_second_sign_in_is_the_same_user_although_the_name_changed(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     sign_on(client)
     provider.people["carol-1"]["preferred_username"] = "carol-married"
     assert sign_on(Client()).status_code == 302
@@ -86,13 +102,17 @@ def test_the_second_sign_in_is_the_same_user_although_the_name_changed(client: C
     assert SocialAccount.objects.count() == 1
 
 
-def test_nothing_is_kept_of_what_the_provider_told_but_who_it_was(client: Client, cast: Cast, provider: Provider) -> None:
+def test_nothing_is_kept_of_what_the_provider_told_but_who_it_was(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     sign_on(client)
     assert SocialAccount.objects.get().extra_data == {"iss": provider.url, "sub": "carol-1"}
     assert not SocialToken.objects.exists()
 
 
-def test_the_request_has_state_nonce_and_a_challenge_that_differ_each_time(client: Client, cast: Cast, provider: Provider) -> None:
+def test_the_request_has_state_nonce_and_a_challenge_that_differ_each_time(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     for _ in range(2):
         there(begin(client))
     for name in ("state", "nonce", "code_challenge"):
@@ -102,19 +122,29 @@ def test_the_request_has_state_nonce_and_a_challenge_that_differ_each_time(clien
     assert set(provider.queries[0]["scope"].split()) == {"openid", "profile", "email"}
 
 
-def test_a_browser_adds_nothing_to_the_request(client: Client, cast: Cast, provider: Provider) -> None:
-    answer = client.post("/sign-on?scope=admin&auth_params=client_id%3Dother&process=connect", {"process": "connect", "scope": "admin"})
+def test_a_browser_adds_nothing_to_the_request(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
+    answer = client.post(
+        "/sign-on?scope=admin&auth_params=client_id%3Dother&process=connect",
+        {"process": "connect", "scope": "admin"},
+    )
     query = parse_qs(urlsplit(answer.headers["Refresh"].partition("url=")[2]).query)
     assert query["client_id"] == [CLIENT]
     assert "admin" not in query["scope"][0]
 
 
-def test_groups_are_told_at_every_sign_in_and_rules_for_them_apply(client: Client, cast: Cast, provider: Provider) -> None:
+def test_groups_are_told_at_every_sign_in_and_rules_for_them_apply(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     group = Group.objects.create(name="ml-team")
     AccessRule.objects.create(group=group, project=cast.team_a, role=L2)
     sign_on(client, f"/projects/{cast.team_a.pk}")
     assert client.get(f"/projects/{cast.team_a.pk}").status_code == 200
-    assert set(User.objects.get(username="carol").groups.values_list("name", flat=True)) == {"ml-team", "everybody"}
+    assert set(User.objects.get(username="carol").groups.values_list("name", flat=True)) == {
+        "ml-team",
+        "everybody",
+    }
     provider.people["carol-1"]["groups"] = ["everybody"]
     sign_on(client)
     assert client.get(f"/projects/{cast.team_a.pk}").status_code == 404
@@ -123,7 +153,9 @@ def test_groups_are_told_at_every_sign_in_and_rules_for_them_apply(client: Clien
     assert not User.objects.get(username="carol").groups.exists()
 
 
-def test_groups_are_bounded_and_none_is_cut_to_another_ones_name(client: Client, cast: Cast, provider: Provider) -> None:
+def test_groups_are_bounded_and_none_is_cut_to_another_ones_name(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     long = "g" * 151
     provider.people["carol-1"]["groups"] = [
         long,
@@ -141,18 +173,32 @@ def test_groups_are_bounded_and_none_is_cut_to_another_ones_name(client: Client,
     assert names == {f"group-{number}" for number in range(192)}
 
 
-def test_a_local_user_of_the_same_name_is_not_taken_over(client: Client, cast: Cast, provider: Provider) -> None:
-    provider.people["carol-1"] = {"preferred_username": "Alice", "email": "alice@example.com", "email_verified": True}
+def test_a_local_user_of_the_same_name_is_not_taken_over(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
+    provider.people["carol-1"] = {
+        "preferred_username": "Alice",
+        "email": "alice@example.com",
+        "email_verified": True,
+    }
     answer = sign_on(client)
     assert answer.status_code == 409
     assert "There is a user Alice of Muster already" in answer.content.decode()
     assert signed_in_as(client) == ""
     assert not SocialAccount.objects.exists()
-    assert AuditEntry.objects.filter(event="sign-in", succeeded=False, text__contains="already").exists()
+    assert AuditEntry.objects.filter(
+        event="sign-in", succeeded=False, text__contains="already"
+    ).exists()
 
 
-def test_a_name_of_other_letters_is_made_one_of_ours_and_none_is_refused(client: Client, cast: Cast, provider: Provider) -> None:
-    provider.people["carol-1"] = {"preferred_username": "EXAMPLE\\carol <b>ö</b>", "given_name": "a\x00b", "email": "a\x00@x"}
+def test_a_name_of_other_letters_is_made_one_of_ours_and_none_is_refused(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
+    provider.people["carol-1"] = {
+        "preferred_username": "EXAMPLE\\carol <b>ö</b>",
+        "given_name": "a\x00b",
+        "email": "a\x00@x",
+    }
     sign_on(client)
     assert signed_in_as(client) == "EXAMPLE-carol-b-b"
     provider.people = {"x": {}}
@@ -172,31 +218,59 @@ def test_who_is_deactivated_stays_out(client: Client, cast: Cast, provider: Prov
     assert signed_in_as(other) == ""
 
 
-def test_a_session_that_was_there_before_has_another_key_after(client: Client, cast: Cast, provider: Provider) -> None:
+def test_a_session_that_was_there_before_has_another_key_after(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     url = begin(client)
     before = client.cookies["muster_session"].value
     client.get(there(url))
     assert client.cookies["muster_session"].value != before
 
 
-@pytest.mark.parametrize("wanted", ["https://elsewhere.example/", "//elsewhere.example", "/\\elsewhere.example", "javascript:alert(1)", ""])
-def test_nobody_is_sent_to_a_page_that_is_not_ours(client: Client, cast: Cast, provider: Provider, wanted: str) -> None:
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "https://elsewhere.example/",
+        "//elsewhere.example",
+        "/\\elsewhere.example",
+        "javascript:alert(1)",
+        "",
+    ],
+)
+def test_nobody_is_sent_to_a_page_that_is_not_ours(
+    client: Client, cast: Cast, provider: Provider, wanted: str
+) -> None:
     assert sign_on(client, wanted).headers["Location"] == "/workloads"
 
 
-def test_who_has_no_password_here_gets_no_token_by_one(client: Client, cast: Cast, provider: Provider) -> None:
+def test_who_has_no_password_here_gets_no_token_by_one(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     sign_on(client)
     for password in ("", "!", User.objects.get(username="carol").password):
         body = {"grantType": "password", "username": "carol", "password": password}
-        assert client.post("/api/v1/token", body, content_type="application/json").status_code in (400, 403)
-        assert Client().post("/sign-in", {"username": "carol", "password": password}).status_code == 422
-    assert client.post("/account", {"present": "x", "new": "a whole new battery", "again": "a whole new battery"}).status_code == 403
+        assert client.post("/api/v1/token", body, content_type="application/json").status_code in (
+            400,
+            403,
+        )
+        assert (
+            Client().post("/sign-in", {"username": "carol", "password": password}).status_code
+            == 422
+        )
+    assert (
+        client.post(
+            "/account",
+            {"present": "x", "new": "a whole new battery", "again": "a whole new battery"},
+        ).status_code
+        == 403
+    )
     assert client.get("/account/second-factor").status_code == 403
 
 
 def unsigned(claims: Claims) -> str:
     header, body = (
-        base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in ({"alg": "none", "typ": "JWT"}, claims)
+        base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
+        for part in ({"alg": "none", "typ": "JWT"}, claims)
     )
     return f"{header}.{body}."
 
@@ -234,14 +308,22 @@ UNBELIEVABLE: dict[str, Callable[[Provider], None]] = {
     "nobody": changed(sub=""),
     "nobody who can be written": changed(sub="a\x00b"),
     "unsigned": signed(lambda _, claims: unsigned(claims)),
-    "signed with the client's secret": signed(lambda p, claims: jwt.encode(claims, SECRET * 2, "HS256", headers={"kid": p.kid})),
+    "signed with the client's secret": signed(
+        lambda p, claims: jwt.encode(claims, SECRET * 2, "HS256", headers={"kid": p.kid})
+    ),
     "signed with a key of nobody": Provider.new_key,
-    "of an unknown key": signed(lambda p, claims: jwt.encode(claims, p.key, "RS256", headers={"kid": "other"})),
-    "of another algorithm than the key": signed(lambda p, claims: jwt.encode(claims, p.key, "RS512", headers={"kid": p.kid})),
+    "of an unknown key": signed(
+        lambda p, claims: jwt.encode(claims, p.key, "RS256", headers={"kid": "other"})
+    ),
+    "of another algorithm than the key": signed(
+        lambda p, claims: jwt.encode(claims, p.key, "RS512", headers={"kid": p.kid})
+    ),
     "no token": signed(lambda *_: None),
     "a number": signed(lambda *_: 7),
     "no JSON in it": signed(lambda *_: "a.b.c"),
-    "userinfo of somebody else": lambda provider: setattr(provider, "informed", lambda told: told.update(sub="somebody-else")),
+    "userinfo of somebody else": lambda provider: setattr(
+        provider, "informed", lambda told: told.update(sub="somebody-else")
+    ),
     "userinfo that fails": lambda provider: provider.broken.add("/userinfo"),
     "no keys": lambda provider: provider.broken.add("/keys"),
     "no tokens": lambda provider: provider.broken.add("/token"),
@@ -250,7 +332,11 @@ UNBELIEVABLE: dict[str, Callable[[Provider], None]] = {
 
 @pytest.mark.parametrize("twist", UNBELIEVABLE.values(), ids=UNBELIEVABLE)
 def test_an_answer_that_is_not_to_be_believed_signs_nobody_in(
-    client: Client, cast: Cast, provider: Provider, twist: Callable[[Provider], None], caplog: pytest.LogCaptureFixture
+    client: Client,
+    cast: Cast,
+    provider: Provider,
+    twist: Callable[[Provider], None],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     twist(provider)
     answer = sign_on(client)
@@ -259,11 +345,23 @@ def test_an_answer_that_is_not_to_be_believed_signs_nobody_in(
     assert signed_in_as(client) == ""
     assert not SocialAccount.objects.exists()
     assert AuditEntry.objects.filter(event="sign-in", succeeded=False).count() == 1
-    assert SECRET not in caplog.text + answer.content.decode() + "".join(AuditEntry.objects.values_list("text", flat=True))
+    assert SECRET not in caplog.text + answer.content.decode() + "".join(
+        AuditEntry.objects.values_list("text", flat=True)
+    )
 
 
-@pytest.mark.parametrize("change", [{"state": "made-up"}, {"state": ""}, {"code": "made-up"}, {"error": "server_error", "code": ""}])
-def test_a_way_back_that_was_tampered_with_is_refused(client: Client, cast: Cast, provider: Provider, change: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"state": "made-up"},
+        {"state": ""},
+        {"code": "made-up"},
+        {"error": "server_error", "code": ""},
+    ],
+)
+def test_a_way_back_that_was_tampered_with_is_refused(
+    client: Client, cast: Cast, provider: Provider, change: dict[str, str]
+) -> None:
     back = urlsplit(there(begin(client)))
     query = {name: values[0] for name, values in parse_qs(back.query).items()} | change
     answer = client.get(back.path, {name: value for name, value in query.items() if value})
@@ -271,7 +369,9 @@ def test_a_way_back_that_was_tampered_with_is_refused(client: Client, cast: Cast
     assert signed_in_as(client) == ""
 
 
-def test_a_way_back_opens_nothing_twice_and_nothing_in_another_browser(client: Client, cast: Cast, provider: Provider) -> None:
+def test_a_way_back_opens_nothing_twice_and_nothing_in_another_browser(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     back = there(begin(client))
     assert Client().get(back).status_code == 403
     assert client.get(back).status_code == 302
@@ -280,14 +380,18 @@ def test_a_way_back_opens_nothing_twice_and_nothing_in_another_browser(client: C
     assert signed_in_as(again) == ""
 
 
-def test_who_does_not_agree_there_is_told_so(client: Client, cast: Cast, provider: Provider) -> None:
+def test_who_does_not_agree_there_is_told_so(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     provider.who = "nobody"
     answer = sign_on(client)
     assert answer.status_code == 403
     assert "You did not sign in at Example SSO" in answer.content.decode()
 
 
-def test_many_failures_have_to_wait(client: Client, cast: Cast, provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_failures_have_to_wait(
+    client: Client, cast: Cast, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = timezone.now()
     monkeypatch.setattr(throttle.timezone, "now", lambda: now)
     answers = [client.get("/sign-on/callback?state=x&code=y").status_code for _ in range(101)]
@@ -295,8 +399,12 @@ def test_many_failures_have_to_wait(client: Client, cast: Cast, provider: Provid
     assert answers[100] == 429
 
 
-def test_when_the_provider_is_down_the_page_says_so_and_passwords_work(client: Client, cast: Cast, settings: LazySettings) -> None:
-    settings.OPTIONS = settings.OPTIONS.model_copy(update={"oidc_issuer": "http://127.0.0.1:1", "oidc_client_id": CLIENT})
+def test_when_the_provider_is_down_the_page_says_so_and_passwords_work(
+    client: Client, cast: Cast, settings: LazySettings
+) -> None:
+    settings.OPTIONS = settings.OPTIONS.model_copy(
+        update={"oidc_issuer": "http://127.0.0.1:1", "oidc_client_id": CLIENT}
+    )
     assert client.get("/sign-in").status_code == 200
     answer = client.post("/sign-on", {"next": "/projects"})
     assert answer.status_code == 503
@@ -323,17 +431,24 @@ def test_addresses_of_allauth_are_not_there(client: Client, cast: Cast, provider
         assert client.get(path).status_code == 404
 
 
-def test_the_sign_in_page_offers_it_by_its_name(client: Client, cast: Cast, provider: Provider) -> None:
+def test_the_sign_in_page_offers_it_by_its_name(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     assert "Continue with Example SSO" in client.get("/sign-in").content.decode()
     assert client.get("/sign-on").status_code == 405
 
 
-def test_a_local_user_connects_by_their_password_and_comes_in_either_way(client: Client, cast: Cast, provider: Provider) -> None:
+def test_a_local_user_connects_by_their_password_and_comes_in_either_way(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     provider.people["carol-1"] = {"preferred_username": "bob"}
     client.force_login(cast.bob)
     assert client.post("/account/sign-on/connect", {"present": "wrong"}).status_code == 422
     answer = client.post("/account/sign-on/connect", {"present": PASSWORD})
-    assert client.get(there(answer.headers["Refresh"].partition("url=")[2])).headers["Location"] == "/account"
+    assert (
+        client.get(there(answer.headers["Refresh"].partition("url=")[2])).headers["Location"]
+        == "/account"
+    )
     other = Client()
     sign_on(other)
     assert signed_in_as(other) == "bob"
@@ -341,7 +456,9 @@ def test_a_local_user_connects_by_their_password_and_comes_in_either_way(client:
     assert sign_on(Client()).status_code == 409
 
 
-def test_an_identity_of_one_user_connects_with_no_other(client: Client, cast: Cast, provider: Provider) -> None:
+def test_an_identity_of_one_user_connects_with_no_other(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     sign_on(Client())
     client.force_login(cast.bob)
     answer = client.post("/account/sign-on/connect", {"present": PASSWORD})
@@ -351,7 +468,9 @@ def test_an_identity_of_one_user_connects_with_no_other(client: Client, cast: Ca
     assert SocialAccount.objects.get().user.username == "carol"
 
 
-def test_who_looks_as_somebody_connects_nobody_with_who_they_are(client: Client, cast: Cast, provider: Provider) -> None:
+def test_who_looks_as_somebody_connects_nobody_with_who_they_are(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     """Begun as oneself, brought to an end as another: they would have a second way in for good."""
     client.force_login(cast.alice)
     answer = client.post("/account/sign-on/connect", {"present": PASSWORD})
@@ -361,7 +480,9 @@ def test_who_looks_as_somebody_connects_nobody_with_who_they_are(client: Client,
     assert not SocialAccount.objects.exists()
 
 
-def test_the_same_person_of_another_issuer_is_somebody_else(client: Client, cast: Cast, provider: Provider, settings: LazySettings) -> None:
+def test_the_same_person_of_another_issuer_is_somebody_else(
+    client: Client, cast: Cast, provider: Provider, settings: LazySettings
+) -> None:
     sign_on(client)
     with Provider() as other:
         other.people, other.who = {"carol-1": {"preferred_username": "mallory2"}}, "carol-1"

@@ -1,4 +1,6 @@
-"""The settings of single sign-on: shown without the secret, tried when asked, and never a way to where nobody may look."""
+"""The settings of single sign-on: shown without the secret, tried when asked, and never a way to
+where nobody may look.
+"""
 
 import socket
 import threading
@@ -23,17 +25,27 @@ def provider(settings: LazySettings) -> Iterator[Provider]:
 
 
 def issuer(settings: LazySettings, url: str, **more: object) -> None:
-    settings.OPTIONS = settings.OPTIONS.model_copy(update={"oidc_issuer": url, "oidc_client_id": "x"} | more)
+    settings.OPTIONS = settings.OPTIONS.model_copy(
+        update={"oidc_issuer": url, "oidc_client_id": "x"} | more
+    )
 
 
 def troubles() -> str:
     return " ".join(step.trouble for step in trial.run())
 
 
-def test_what_is_set_is_shown_and_the_secret_is_not(client: Client, cast: Cast, provider: Provider) -> None:
+def test_what_is_set_is_shown_and_the_secret_is_not(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     client.force_login(cast.alice)
     shown = client.get("/settings").content.decode()
-    for words in ("Example SSO", provider.url + WELL_KNOWN, "muster-console", "http://testserver/sign-on/callback", "groups"):
+    for words in (
+        "Example SSO",
+        provider.url + WELL_KNOWN,
+        "muster-console",
+        "http://testserver/sign-on/callback",
+        "groups",
+    ):
         assert words in shown
     assert SECRET not in shown
     assert provider.asked == []
@@ -45,13 +57,17 @@ def test_without_a_provider_it_says_what_to_set(client: Client, cast: Cast) -> N
     assert client.post("/settings/sign-on/test").status_code == 200
 
 
-def test_it_says_how_long_the_audit_log_is_kept(client: Client, cast: Cast, settings: LazySettings) -> None:
+def test_it_says_how_long_the_audit_log_is_kept(
+    client: Client, cast: Cast, settings: LazySettings
+) -> None:
     settings.OPTIONS = settings.OPTIONS.model_copy(update={"audit_days": 42.0})
     client.force_login(cast.alice)
     assert "Entries are kept for 42 days" in client.get("/settings").content.decode()
 
 
-def test_only_who_may_see_settings_sees_them(client: Client, cast: Cast, provider: Provider) -> None:
+def test_only_who_may_see_settings_sees_them(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
     client.force_login(cast.bob)
     assert client.get("/settings").status_code == 403
     assert client.post("/settings/sign-on/test").status_code == 403
@@ -66,9 +82,13 @@ def test_a_test_tells_that_all_is_well(client: Client, cast: Cast, provider: Pro
     assert troubles().strip() == ""
 
 
-def test_a_test_tells_what_is_wrong(client: Client, cast: Cast, provider: Provider, settings: LazySettings) -> None:
+def test_a_test_tells_what_is_wrong(
+    client: Client, cast: Cast, provider: Provider, settings: LazySettings
+) -> None:
     client.force_login(cast.alice)
-    provider.described = lambda document: document.update(code_challenge_methods_supported=["plain"], scopes_supported=["openid"])
+    provider.described = lambda document: document.update(
+        code_challenge_methods_supported=["plain"], scopes_supported=["openid"]
+    )
     told = troubles()
     assert "code_challenge_methods_supported lack S256" in told
     assert "scopes_supported lack profile, email" in told
@@ -86,7 +106,9 @@ def test_a_test_tells_what_is_wrong(client: Client, cast: Cast, provider: Provid
     assert "cannot be reached" in troubles()
 
 
-def test_the_discovery_address_itself_will_do_too(provider: Provider, settings: LazySettings) -> None:
+def test_the_discovery_address_itself_will_do_too(
+    provider: Provider, settings: LazySettings
+) -> None:
     issuer(settings, provider.url + WELL_KNOWN)
     assert discovery.read()["issuer"] == provider.url
 
@@ -106,14 +128,20 @@ def test_the_discovery_address_itself_will_do_too(provider: Provider, settings: 
         "https://user:password@example.com",
     ],
 )
-def test_in_production_nothing_is_sent_to_where_it_may_not_lead(settings: LazySettings, url: str) -> None:
+def test_in_production_nothing_is_sent_to_where_it_may_not_lead(
+    settings: LazySettings, url: str
+) -> None:
     issuer(settings, url, production=True)
     with pytest.raises(Trouble, match="Nothing was sent"):
         discovery.read()
 
 
-@pytest.mark.parametrize("url", ["http://169.254.169.254", "https://100.100.100.200", "https://[fe80::1]"])
-def test_metadata_is_never_asked_not_even_where_private_addresses_are(settings: LazySettings, url: str) -> None:
+@pytest.mark.parametrize(
+    "url", ["http://169.254.169.254", "https://100.100.100.200", "https://[fe80::1]"]
+)
+def test_metadata_is_never_asked_not_even_where_private_addresses_are(
+    settings: LazySettings, url: str
+) -> None:
     issuer(settings, url, private_services=True)
     with pytest.raises(Trouble, match="Nothing was sent"):
         discovery.read()
@@ -121,7 +149,9 @@ def test_metadata_is_never_asked_not_even_where_private_addresses_are(settings: 
 
 @pytest.mark.parametrize("name", ["token_endpoint", "jwks_uri", "userinfo_endpoint"])
 def test_what_the_provider_names_is_judged_as_well(provider: Provider, name: str) -> None:
-    provider.described = lambda document: document.update({name: "http://169.254.169.254/latest/meta-data"})
+    provider.described = lambda document: document.update(
+        {name: "http://169.254.169.254/latest/meta-data"}
+    )
     with pytest.raises(Trouble, match=f"Its {name} leads where it may not"):
         discovery.read()
 
@@ -129,7 +159,9 @@ def test_what_the_provider_names_is_judged_as_well(provider: Provider, name: str
 def test_a_name_that_leads_elsewhere_once_connected_is_sent_nothing(
     provider: Provider, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The name looks harmless when it is judged, and leads to this machine when it is connected to."""
+    """The name looks harmless when it is judged, and leads to this machine when it is connected
+    to.
+    """
     settings.OPTIONS = settings.OPTIONS.model_copy(update={"private_services": False})
     monkeypatch.setattr(web, "problem", lambda url, query=True: "")
     with pytest.raises(Trouble, match="this machine's own"):
@@ -141,7 +173,10 @@ def test_a_redirect_is_not_followed(provider: Provider) -> None:
     provider.people, provider.who = {"x": {}}, "x"
     query = "client_id=muster-console&redirect_uri=http://testserver/sign-on/callback&response_type=code&scope=openid"
     with pytest.raises(Trouble, match="status 302"):
-        discovery.fetch(f"{provider.url}/authorize?{query}&code_challenge_method=S256&code_challenge=x", "something")
+        discovery.fetch(
+            f"{provider.url}/authorize?{query}&code_challenge_method=S256&code_challenge=x",
+            "something",
+        )
     assert provider.asked == ["/authorize"]
 
 
@@ -175,7 +210,9 @@ def test_an_answer_without_end_is_given_up(drip: str) -> None:
         discovery.fetch(drip, "its keys")
 
 
-def test_an_answer_that_takes_too_long_is_given_up(drip: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_takes_too_long_is_given_up(
+    drip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(web, "WHOLE", 0.0)
     with pytest.raises(Trouble, match="did not answer in time"):
         discovery.fetch(drip, "its keys")
@@ -183,7 +220,10 @@ def test_an_answer_that_takes_too_long_is_given_up(drip: str, monkeypatch: pytes
 
 def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web, "READ", 0.1)
-    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(Trouble, match="did not answer in time"):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(Trouble, match="did not answer in time"),
+    ):
         discovery.fetch(f"http://127.0.0.1:{silent.getsockname()[1]}/", "its keys")
 
 

@@ -1,4 +1,6 @@
-"""What goes with a scope or an account: nobody gets in by what was left over, and every permission that ended is told."""
+"""What goes with a scope or an account: nobody gets in by what was left over, and every permission
+that ended is told.
+"""
 
 from typing import Any
 
@@ -41,7 +43,11 @@ def ended(level: str, cast: Cast) -> None:
 
 
 def token(account: ServiceAccount, secret: str, status: int) -> Any:
-    body = {"grantType": "client_credentials", "clientId": account.client_id, "clientSecret": secret}
+    body = {
+        "grantType": "client_credentials",
+        "clientId": account.client_id,
+        "clientSecret": secret,
+    }
     return Caller()("POST", "/token", body, status)
 
 
@@ -49,15 +55,23 @@ def token(account: ServiceAccount, secret: str, status: int) -> Any:
 def test_a_scope_takes_its_assets_with_it_and_each_is_told(cast: Cast, level: str) -> None:
     scope = scope_of(level, cast)
     kept = kinds.ENVIRONMENT.model.objects.create(name="common")
-    key = Credential.objects.create(name="mine", kind="password", secret='{"password": "hush"}', **scope.columns)
+    key = Credential.objects.create(
+        name="mine", kind="password", secret='{"password": "hush"}', **scope.columns
+    )
     for kind in kinds.KINDS:
         if kind.model is not Credential:
             more = {"credential": key} if kind is kinds.DATA_SOURCE else {}
             kind.model.objects.create(name="mine", **more, **scope.columns)
     ended(level, cast)
-    assert [each for kind in kinds.KINDS for each in kind.model.objects.filter(is_built_in=False)] == [kept]
-    entries = AuditEntry.objects.filter(event="delete", entity_name="mine", user=cast.alice, scope=str(scope))
-    assert sorted(entries.values_list("entity", flat=True)) == sorted(kind.key for kind in kinds.KINDS)
+    assert [
+        each for kind in kinds.KINDS for each in kind.model.objects.filter(is_built_in=False)
+    ] == [kept]
+    entries = AuditEntry.objects.filter(
+        event="delete", entity_name="mine", user=cast.alice, scope=str(scope)
+    )
+    assert sorted(entries.values_list("entity", flat=True)) == sorted(
+        kind.key for kind in kinds.KINDS
+    )
     assert all(entry.text == f"It went with its {scope.level}." for entry in entries)
     assert "hush" not in str(list(entries.values_list("before", flat=True)))
 
@@ -65,12 +79,18 @@ def test_a_scope_takes_its_assets_with_it_and_each_is_told(cast: Cast, level: st
 def test_many_assets_go_in_as_many_queries_as_a_few(cast: Cast) -> None:
     def queries(project: Project, number: int) -> int:
         for kind in kinds.KINDS:
-            key = Credential.objects.create(name=f"k-{kind.key}", kind="password", secret="{}", project=project)
+            key = Credential.objects.create(
+                name=f"k-{kind.key}", kind="password", secret="{}", project=project
+            )
             more = {"credential": key} if kind is kinds.DATA_SOURCE else {}
-            kind.model.objects.bulk_create(kind.model(name=f"a{each}", **more, project=project) for each in range(number))
+            kind.model.objects.bulk_create(
+                kind.model(name=f"a{each}", **more, project=project) for each in range(number)
+            )
         with CaptureQueriesContext(connection) as found:
             leaving.leave(project, cast.alice)
-        told = AuditEntry.objects.filter(event="delete", scope=f"project:{project.pk}").exclude(entity="project")
+        told = AuditEntry.objects.filter(event="delete", scope=f"project:{project.pk}").exclude(
+            entity="project"
+        )
         assert told.count() == 6 * (number + 1)
         return len(found)
 
@@ -93,8 +113,12 @@ def test_a_scope_takes_its_programs_and_permissions_with_it(cast: Cast, level: s
     assert not AccessRule.objects.at(scope).exists()
     assert not AccessRule.objects.filter(user__is_service=True).exists()
     robot = account.user.username
-    taken = AuditEntry.objects.filter(event="revoke", entity_name__in=[robot, "mallory"], scope__in=[str(scope), str(TENANT)])
-    assert sorted(taken.values_list("entity_name", "scope")) == sorted([(robot, str(scope)), (robot, "tenant"), ("mallory", str(scope))])
+    taken = AuditEntry.objects.filter(
+        event="revoke", entity_name__in=[robot, "mallory"], scope__in=[str(scope), str(TENANT)]
+    )
+    assert sorted(taken.values_list("entity_name", "scope")) == sorted(
+        [(robot, str(scope)), (robot, "tenant"), ("mallory", str(scope))]
+    )
     assert all(entry.before == {"role": "Viewer"} and entry.subject == "alice" for entry in taken)
 
 
@@ -102,8 +126,13 @@ def test_a_deleted_account_tells_every_permission_that_it_had(cast: Cast) -> Non
     account, _ = actions.create_service_account(cast.team_a, "robot", by=cast.alice, role=L1)
     granting.give(VIEWER, to=account.user, scope=of_project(cast.team_b), by=cast.alice)
     actions.delete_service_account(account, cast.alice)
-    taken = AuditEntry.objects.filter(event="revoke", entity_name="team-a/robot").values_list("scope", "before__role")
-    assert set(taken) == {(f"project:{cast.team_a.pk}", "L1 researcher"), (f"project:{cast.team_b.pk}", "Viewer")}
+    taken = AuditEntry.objects.filter(event="revoke", entity_name="team-a/robot").values_list(
+        "scope", "before__role"
+    )
+    assert set(taken) == {
+        (f"project:{cast.team_a.pk}", "L1 researcher"),
+        (f"project:{cast.team_b.pk}", "Viewer"),
+    }
 
 
 def test_nobody_passes_for_a_program_by_the_name_of_its_client_id(cast: Cast) -> None:
@@ -122,9 +151,13 @@ def signed_in(name: str) -> Client:
 
 
 @pytest.mark.parametrize("way", ["one", "others", "all of somebody's"])
-def test_a_session_goes_on_whose_end_could_not_be_recorded(cast: Cast, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_a_session_goes_on_whose_end_could_not_be_recorded(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     here, there = signed_in("bob"), signed_in("bob")
-    other = next(each.pk for each in sessions.of(cast.bob, here.session.session_key) if not each.here)
+    other = next(
+        each.pk for each in sessions.of(cast.bob, here.session.session_key) if not each.here
+    )
 
     def fails(*_: Any, **__: Any) -> None:
         raise RuntimeError
@@ -134,7 +167,9 @@ def test_a_session_goes_on_whose_end_could_not_be_recorded(cast: Cast, monkeypat
         if way == "all of somebody's":
             sessions.end_all_of(cast.bob, cast.alice)
         else:
-            here.post("/account/sessions/end" if way == "others" else f"/account/sessions/{other}/end")
+            here.post(
+                "/account/sessions/end" if way == "others" else f"/account/sessions/{other}/end"
+            )
     monkeypatch.undo()
     assert there.get("/projects").status_code == 200
 
@@ -144,21 +179,33 @@ def test_a_session_goes_on_whose_end_could_not_be_recorded(cast: Cast, monkeypat
     [
         ({"grantType": "password", "username": "bob", "password": "hunter2"}, "bob"),
         ({"grantType": "password", "username": "nobody", "password": "hunter2"}, "nobody"),
-        ({"grantType": "client_credentials", "clientId": "sa-1", "clientSecret": "hunter2"}, "sa-1"),
+        (
+            {"grantType": "client_credentials", "clientId": "sa-1", "clientSecret": "hunter2"},
+            "sa-1",
+        ),
         ({"grantType": "app_token", "AppId": "pk-1", "AppSecret": "hunter2"}, "pk-1"),
     ],
 )
-def test_a_token_that_is_not_got_is_a_failed_sign_in(cast: Cast, body: dict[str, str], claimed: str) -> None:
+def test_a_token_that_is_not_got_is_a_failed_sign_in(
+    cast: Cast, body: dict[str, str], claimed: str
+) -> None:
     Caller()("POST", "/token", body, 403)
     entry = AuditEntry.objects.get(event="sign-in")
-    assert (entry.succeeded, entry.subject, entry.subject_kind, entry.entity_name) == (False, claimed, "unknown", claimed)
+    assert (entry.succeeded, entry.subject, entry.subject_kind, entry.entity_name) == (
+        False,
+        claimed,
+        "unknown",
+        claimed,
+    )
     assert "For a token: The credentials are not right" in entry.text
     assert "hunter2" not in str(AuditEntry.objects.values_list())
 
 
 def test_a_password_that_needs_more_is_told_of_too(cast: Cast) -> None:
     User.objects.filter(pk=cast.bob.pk).update(must_change_password=True)
-    Caller()("POST", "/token", {"grantType": "password", "username": "bob", "password": PASSWORD}, 403)
+    Caller()(
+        "POST", "/token", {"grantType": "password", "username": "bob", "password": PASSWORD}, 403
+    )
     assert "has to be changed" in AuditEntry.objects.get(event="sign-in", succeeded=False).text
 
 

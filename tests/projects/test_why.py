@@ -20,7 +20,10 @@ def why(client: Client, permission: str, scope: str, status: int = 200) -> str:
 def test_it_says_why_not_and_whom_to_ask(client: Client, cast: Cast) -> None:
     client.force_login(cast.vera)
     page = why(client, "workloads:create", f"project:{cast.team_a.pk}")
-    assert "You may not create workloads in project team-a. You are Viewer there; it takes L2 researcher" in page
+    assert (
+        "You may not create workloads in project team-a. You are Viewer there; it takes L2 "
+        "researcher" in page
+    )
     assert "Ask alice." in page
 
 
@@ -34,8 +37,18 @@ def test_it_says_by_which_rule_one_may(client: Client, cast: Cast) -> None:
     assert "this installation began with" in why(client, "users:create", "tenant")
 
 
-@pytest.mark.parametrize("scope", ["project:{a}", "project:999999", "department:999999", "cluster:9a6a3a54-56f6-4f37-9ba7-4cbb5d4d4f7e"])
-def test_a_scope_of_others_and_one_that_is_not_there_are_the_same(client: Client, cast: Cast, scope: str) -> None:
+@pytest.mark.parametrize(
+    "scope",
+    [
+        "project:{a}",
+        "project:999999",
+        "department:999999",
+        "cluster:9a6a3a54-56f6-4f37-9ba7-4cbb5d4d4f7e",
+    ],
+)
+def test_a_scope_of_others_and_one_that_is_not_there_are_the_same(
+    client: Client, cast: Cast, scope: str
+) -> None:
     client.force_login(cast.mallory)
     why(client, "workloads:view", scope.format(a=cast.team_a.pk), 404)
     if "999999" in scope or "9a6a" in scope:
@@ -43,7 +56,10 @@ def test_a_scope_of_others_and_one_that_is_not_there_are_the_same(client: Client
         why(client, "workloads:view", scope, 404)
 
 
-@pytest.mark.parametrize(("permission", "scope"), [("x", "tenant"), ("workloads:fly", ""), ("workloads:view", "x:1"), ("audit:edit", "")])
+@pytest.mark.parametrize(
+    ("permission", "scope"),
+    [("x", "tenant"), ("workloads:fly", ""), ("workloads:view", "x:1"), ("audit:edit", "")],
+)
 def test_nonsense_is_not_there(client: Client, cast: Cast, permission: str, scope: str) -> None:
     client.force_login(cast.bob)
     why(client, permission, scope, 404)
@@ -62,7 +78,13 @@ def test_the_account_says_what_one_may_where_and_by_which_rule(client: Client, c
     granting.give(L2, to=group, scope=of_department(cast.research), by=cast.alice)
     client.force_login(cast.vera)
     page = client.get("/account").content.decode()
-    for said in ("Department research", "L2 researcher", "as one of ml-team", "Workloads: view, create, edit, delete", "Project team-a"):
+    for said in (
+        "Department research",
+        "L2 researcher",
+        "as one of ml-team",
+        "Workloads: view, create, edit, delete",
+        "Project team-a",
+    ):
         assert said in page
 
 
@@ -83,4 +105,6 @@ def test_a_refused_page_and_a_refused_call_say_the_same(client: Client, cast: Ca
     assert answer.status_code == 403
     assert told in answer.content.decode()
     assert "You may not view users in Muster as a whole" in told
-    assert "Why can&#x27;t I?" in answer.content.decode() or "Why can't I?" in answer.content.decode()
+    assert (
+        "Why can&#x27;t I?" in answer.content.decode() or "Why can't I?" in answer.content.decode()
+    )

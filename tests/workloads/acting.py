@@ -1,4 +1,6 @@
-"""Doing what the worker does, step by step, in the embedded cluster: nobody follows it here, so what happens there is polled for."""
+"""Doing what the worker does, step by step, in the embedded cluster: nobody follows it here, so
+what happens there is polled for.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,20 +31,39 @@ class Acting:
     def project(self) -> Project:
         return self.cast.team_a
 
-    def submit(self, name: str = "train1", command: tuple[str, ...] = SLEEP, **changes: Any) -> Workload:
-        """A submission of a standard workload of one pod, unless changed; its first step is not done yet."""
+    def submit(
+        self, name: str = "train1", command: tuple[str, ...] = SLEEP, **changes: Any
+    ) -> Workload:
+        """A submission of a standard workload of one pod, unless changed; its first step is not
+        done yet.
+        """
         setup = Setup(environment=Environment(image="any", command=command))
-        fields = {"architecture": Architecture.STANDARD, "framework": None, "workers": 1, "setup": setup} | changes
-        return journal.opened(a_spec(self.project, name, **fields), project=self.project, by=self.cast.bob)
+        fields = {
+            "architecture": Architecture.STANDARD,
+            "framework": None,
+            "workers": 1,
+            "setup": setup,
+        } | changes
+        return journal.opened(
+            a_spec(self.project, name, **fields), project=self.project, by=self.cast.bob
+        )
 
-    def submit_distributed(self, name: str = "train1", command: tuple[str, ...] = SLEEP, **changes: Any) -> Workload:
+    def submit_distributed(
+        self, name: str = "train1", command: tuple[str, ...] = SLEEP, **changes: Any
+    ) -> Workload:
         setup = Setup(environment=Environment(image="any", command=command))
-        return journal.opened(a_spec(self.project, name, setup=setup, workers=1, **changes), project=self.project, by=self.cast.bob)
+        return journal.opened(
+            a_spec(self.project, name, setup=setup, workers=1, **changes),
+            project=self.project,
+            by=self.cast.bob,
+        )
 
     def objects(self, workload: Workload, resource: Resource) -> list[Object]:
         """What the cluster has of a workload, of whatever attempt."""
         labels = manifests.selector(str(workload.pk))
-        return calls.list_page(self.client, resource, namespace=self.project.namespace, labels=labels).items
+        return calls.list_page(
+            self.client, resource, namespace=self.project.namespace, labels=labels
+        ).items
 
     def jobs(self, workload: Workload) -> list[Object]:
         return [*self.objects(workload, JOBS), *self.objects(workload, PYTORCHJOBS)]

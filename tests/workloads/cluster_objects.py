@@ -1,4 +1,6 @@
-"""The objects of one workload's attempt as a cluster would have them, with labels, uids and versions, for tests of the journal."""
+"""The objects of one workload's attempt as a cluster would have them, with labels, uids and
+versions, for tests of the journal.
+"""
 
 import itertools
 import uuid
@@ -13,7 +15,9 @@ CREATED = "2026-11-21T00:00:00Z"
 
 
 class Made:
-    """Makes the objects of one attempt; every object made has a newer version than those before it."""
+    """Makes the objects of one attempt; every object made has a newer version than those before
+    it.
+    """
 
     def __init__(self, workload: Workload, attempt: int | None = None) -> None:
         self.workload = workload
@@ -27,9 +31,13 @@ class Made:
     def batch(self, *conditions: Object, **more: Any) -> Object:
         return self._signed(objects.batch(*conditions, **more), self.workload.name, self.uid)
 
-    def pod(self, role: str, index: int = 0, make: Any = objects.pod, tries: int = 0, **more: Any) -> Object:
+    def pod(
+        self, role: str, index: int = 0, make: Any = objects.pod, tries: int = 0, **more: Any
+    ) -> Object:
         made: Object = make(role, index, owner=self.uid, **more)
-        return self._signed(made, f"{self.workload.name}-{role}-{index}", f"{self.uid[:20]}-{role}{index}-{tries}")
+        return self._signed(
+            made, f"{self.workload.name}-{role}-{index}", f"{self.uid[:20]}-{role}{index}-{tries}"
+        )
 
     def queued(self, role: str, index: int = 0, **more: Any) -> Object:
         return self.pod(role, index, objects.queued, **more)
@@ -42,12 +50,29 @@ class Made:
 
     def group(self, reason: str = "", message: str = "") -> Object:
         made = objects.group(reason, message)
-        made["metadata"] = {"name": f"pg-{self.workload.name}-{self.uid}", "uid": f"pg{self.uid[:30]}"}
+        made["metadata"] = {
+            "name": f"pg-{self.workload.name}-{self.uid}",
+            "uid": f"pg{self.uid[:30]}",
+        }
         return self._stamped(made)
 
-    def event(self, subject: Object, reason: str, message: str, *, uid: str = "e1", kind: str = "Pod", **more: Any) -> Object:
+    def event(
+        self,
+        subject: Object,
+        reason: str,
+        message: str,
+        *,
+        uid: str = "e1",
+        kind: str = "Pod",
+        **more: Any,
+    ) -> Object:
         metadata = subject["metadata"]
-        about = {"kind": kind, "name": metadata["name"], "namespace": self.namespace, "uid": metadata["uid"]}
+        about = {
+            "kind": kind,
+            "name": metadata["name"],
+            "namespace": self.namespace,
+            "uid": metadata["uid"],
+        }
         said = {
             "reason": reason,
             "message": message,
@@ -55,15 +80,31 @@ class Made:
             "reportingComponent": "kubelet",
             "lastTimestamp": "2099-01-01T00:00:00Z",
         }
-        return {"metadata": {"uid": uid, "name": uid, "namespace": self.namespace}, "involvedObject": about, **said, **more}
+        return {
+            "metadata": {"uid": uid, "name": uid, "namespace": self.namespace},
+            "involvedObject": about,
+            **said,
+            **more,
+        }
 
     def _signed(self, made: Object, name: str, uid: str) -> Object:
-        labels = {"muster.dev/workload": str(self.workload.pk), "muster.dev/attempt": str(self.attempt)}
-        made["metadata"] |= {"name": name, "uid": uid, "labels": made["metadata"].get("labels", {}) | labels}
+        labels = {
+            "muster.dev/workload": str(self.workload.pk),
+            "muster.dev/attempt": str(self.attempt),
+        }
+        made["metadata"] |= {
+            "name": name,
+            "uid": uid,
+            "labels": made["metadata"].get("labels", {}) | labels,
+        }
         return self._stamped(made)
 
     def _stamped(self, made: Object) -> Object:
-        made["metadata"] |= {"namespace": self.namespace, "resourceVersion": str(next(_versions)), "creationTimestamp": CREATED}
+        made["metadata"] |= {
+            "namespace": self.namespace,
+            "resourceVersion": str(next(_versions)),
+            "creationTimestamp": CREATED,
+        }
         return made
 
 

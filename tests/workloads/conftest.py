@@ -25,8 +25,14 @@ def acting(live_cast: Cast) -> Iterator[Acting]:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """The steps that were asked for, by name and argument: there is no broker here, and no worker."""
+    """The steps that were asked for, by name and argument: there is no broker here, and no
+    worker.
+    """
     said: list[tuple[str, str]] = []
-    monkeypatch.setattr(Step, "soon", lambda step, *ids: said.append((step.__name__, *map(str, ids))))
-    monkeypatch.setattr(Step, "later", lambda step, seconds, *ids: said.append((step.__name__, *map(str, ids))))
+    monkeypatch.setattr(
+        Step, "soon", lambda step, *ids: said.append((step.__name__, *map(str, ids)))
+    )
+    monkeypatch.setattr(
+        Step, "later", lambda step, seconds, *ids: said.append((step.__name__, *map(str, ids)))
+    )
     return said

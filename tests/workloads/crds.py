@@ -1,6 +1,8 @@
-"""The schemas of training kinds that localkube does not serve, and what the real ones find wrong with an object.
+"""The schemas of training kinds that localkube does not serve, and what the real ones find wrong
+with an object.
 
-`python -m tests.workloads.crds DIRECTORY` makes the data from the upstream CRD files, descriptions dropped.
+`python -m tests.workloads.crds DIRECTORY` makes the data from the upstream CRD files, descriptions
+dropped.
 """
 
 import copy
@@ -27,14 +29,22 @@ def schema(api_version: str, kind: str) -> schemas.Schema:
     """The schema of a kind: localkube's, or one of the OTHERS."""
     if f"{api_version}/{kind}" in OTHERS:
         return _other(f"{api_version}/{kind}")
-    return schemas.load("persistentvolumeclaims" if kind == "PersistentVolumeClaim" else f"{kind.lower()}s")
+    return schemas.load(
+        "persistentvolumeclaims" if kind == "PersistentVolumeClaim" else f"{kind.lower()}s"
+    )
 
 
 def refusals(obj: Mapping[str, Any]) -> list[Any]:
-    """What is unknown, missing or wrong in an object by its real schema; [] for one that a strict server takes."""
+    """What is unknown, missing or wrong in an object by its real schema; [] for one that a strict
+    server takes.
+    """
     found = schema(obj["apiVersion"], obj["kind"])
     checked = copy.deepcopy(dict(obj))
-    return [*found.prune(checked), *found.validate(checked), *([] if checked == obj else ["something was dropped"])]
+    return [
+        *found.prune(checked),
+        *found.validate(checked),
+        *([] if checked == obj else ["something was dropped"]),
+    ]
 
 
 def stripped(directory: Path, kind: str) -> Any:

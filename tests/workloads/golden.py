@@ -1,4 +1,6 @@
-"""The main manifests as files: what each workload becomes, for a person to read. Run this module to write them anew."""
+"""The main manifests as files: what each workload becomes, for a person to read. Run this module to
+write them anew.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -56,7 +58,9 @@ TRAINER = Capabilities(
     runtimes=(Runtime("torch-distributed-kai", "torch", "kai-scheduler"),),
     trainjob_fields=frozenset({"runtimePatches"}),
 )
-PLAIN = Capabilities(served=frozenset({"kubeflow.org/v1/pytorchjobs"}), priority_classes=frozenset({"high"}))
+PLAIN = Capabilities(
+    served=frozenset({"kubeflow.org/v1/pytorchjobs"}), priority_classes=frozenset({"high"})
+)
 OPERATOR = Capabilities(served=KAI | {"kubeflow.org/v1/mpijobs"})
 
 
@@ -67,15 +71,42 @@ class Case:
 
 
 def _with(*command: str, **changes: Any) -> Setup:
-    return Setup(Environment("registry.example.com/team/train:1.2", command=command), Compute(Gpus(1)), **changes)
+    return Setup(
+        Environment("registry.example.com/team/train:1.2", command=command),
+        Compute(Gpus(1)),
+        **changes,
+    )
 
 
 EVERY_VOLUME = (
     Git(path="/src", repository="https://git.example.com/team/code.git", branch="main"),
-    Git(path="/lib", repository="git@git.example.com:team/lib.git", revision="v1.4", secret="deploy-key", credential=GitAccess.SSH_KEY),
-    Git(path="/etc/recipes", repository="https://git.example.com/r.git", secret="reader", credential=GitAccess.PASSWORD),
-    S3(path="/data/images", bucket="datasets", prefix="images/2026", url="https://s3.example.com", secret="s3-reader"),
-    NewClaim(path="/scratch", size="100Gi", storage_class="fast", modes=(ClaimAccess.MANY_WRITE,), access=Access.RANK_0_WRITES),
+    Git(
+        path="/lib",
+        repository="git@git.example.com:team/lib.git",
+        revision="v1.4",
+        secret="deploy-key",
+        credential=GitAccess.SSH_KEY,
+    ),
+    Git(
+        path="/etc/recipes",
+        repository="https://git.example.com/r.git",
+        secret="reader",
+        credential=GitAccess.PASSWORD,
+    ),
+    S3(
+        path="/data/images",
+        bucket="datasets",
+        prefix="images/2026",
+        url="https://s3.example.com",
+        secret="s3-reader",
+    ),
+    NewClaim(
+        path="/scratch",
+        size="100Gi",
+        storage_class="fast",
+        modes=(ClaimAccess.MANY_WRITE,),
+        access=Access.RANK_0_WRITES,
+    ),
     NewClaim(path="/cache", size="10Gi", ephemeral=True),
     Claim(path="/checkpoints", claim="checkpoints", access=Access.RANK_0_WRITES),
     Nfs(path="/shared", server="nfs.example.com", export="/exports/team", access=Access.READ_ONLY),
@@ -85,10 +116,18 @@ EVERY_VOLUME = (
     EmptyDir(path="/tmp/work", size="5Gi"),
 )
 EVERYTHING = Setup(
-    Environment("registry.example.com/team/train:1.2", command=("python", "train.py"), variables=(Variable("EPOCHS", "3"),)),
-    Compute(Gpus(8), "16", "32", "128Gi", "256Gi", large_shm=True, extended=(Extended("rdma/hca", "1"),)),
+    Environment(
+        "registry.example.com/team/train:1.2",
+        command=("python", "train.py"),
+        variables=(Variable("EPOCHS", "3"),),
+    ),
+    Compute(
+        Gpus(8), "16", "32", "128Gi", "256Gi", large_shm=True, extended=(Extended("rdma/hca", "1"),)
+    ),
     volumes=EVERY_VOLUME,
-    tolerations=(Toleration("dedicated", TolerationOperator.EQUAL, "training", TolerationEffect.NO_SCHEDULE),),
+    tolerations=(
+        Toleration("dedicated", TolerationOperator.EQUAL, "training", TolerationEffect.NO_SCHEDULE),
+    ),
     node_type="dgx",
     annotations=(Pair("team.example.com/ticket", "ML-1"),),
     labels=(Pair("team", "vision"),),
@@ -121,18 +160,52 @@ CASES: Mapping[str, Case] = {
                 memory_limit="512Gi",
                 volumes=EVERY_VOLUME[:5],
             ),
-            lifecycle=Lifecycle(Priority.HIGH, Preemptibility.NON_PREEMPTIBLE, 3, None, CleanPodPolicy.ALL, 120, 3600),
+            lifecycle=Lifecycle(
+                Priority.HIGH,
+                Preemptibility.NON_PREEMPTIBLE,
+                3,
+                None,
+                CleanPodPolicy.ALL,
+                120,
+                3600,
+            ),
         )
     ),
-    "pytorch-without-kai": Case(train1(setup=_with("torchrun", "train.py"), lifecycle=Lifecycle(Priority.HIGH)), PLAIN),
-    "pytorch-trainer-v2": Case(train1(setup=replace(EVERYTHING, volumes=EVERY_VOLUME[5:6] + EVERY_VOLUME[7:8])), TRAINER),
-    "pytorch-gpu-memory": Case(train1(setup=replace(_with(), compute=Compute(Gpus(2, memory="4Gi"))))),
-    "tensorflow": Case(train1(framework=Framework.TENSORFLOW, setup=_with("python", "train.py"), parameter_servers=2)),
-    "tensorflow-workers-only": Case(
-        train1(framework=Framework.TENSORFLOW, setup=_with("python", "train.py"), configuration=Configuration.WORKERS_ONLY)
+    "pytorch-without-kai": Case(
+        train1(setup=_with("torchrun", "train.py"), lifecycle=Lifecycle(Priority.HIGH)), PLAIN
     ),
-    "xgboost": Case(train1(framework=Framework.XGBOOST, setup=replace(_with("python", "train.py"), compute=Compute(cpu_request="2")))),
-    "jax": Case(train1(framework=Framework.JAX, setup=_with("python", "train.py"), configuration=Configuration.WORKERS_ONLY, workers=4)),
+    "pytorch-trainer-v2": Case(
+        train1(setup=replace(EVERYTHING, volumes=EVERY_VOLUME[5:6] + EVERY_VOLUME[7:8])), TRAINER
+    ),
+    "pytorch-gpu-memory": Case(
+        train1(setup=replace(_with(), compute=Compute(Gpus(2, memory="4Gi"))))
+    ),
+    "tensorflow": Case(
+        train1(
+            framework=Framework.TENSORFLOW, setup=_with("python", "train.py"), parameter_servers=2
+        )
+    ),
+    "tensorflow-workers-only": Case(
+        train1(
+            framework=Framework.TENSORFLOW,
+            setup=_with("python", "train.py"),
+            configuration=Configuration.WORKERS_ONLY,
+        )
+    ),
+    "xgboost": Case(
+        train1(
+            framework=Framework.XGBOOST,
+            setup=replace(_with("python", "train.py"), compute=Compute(cpu_request="2")),
+        )
+    ),
+    "jax": Case(
+        train1(
+            framework=Framework.JAX,
+            setup=_with("python", "train.py"),
+            configuration=Configuration.WORKERS_ONLY,
+            workers=4,
+        )
+    ),
     "mpi": Case(
         train1(
             framework=Framework.MPI,
@@ -142,10 +215,20 @@ CASES: Mapping[str, Case] = {
         )
     ),
     "mpi-training-operator": Case(
-        train1(framework=Framework.MPI, setup=_with("mpirun", "-np", "2", "python", "train.py"), master=MasterChanges(gpus=Gpus(0))),
+        train1(
+            framework=Framework.MPI,
+            setup=_with("mpirun", "-np", "2", "python", "train.py"),
+            master=MasterChanges(gpus=Gpus(0)),
+        ),
         OPERATOR,
     ),
-    "half-a-gpu": Case(one_pod(setup=replace(_with("python", "train.py"), compute=Compute(Gpus(1, portion=Decimal("0.5")))))),
+    "half-a-gpu": Case(
+        one_pod(
+            setup=replace(
+                _with("python", "train.py"), compute=Compute(Gpus(1, portion=Decimal("0.5")))
+            )
+        )
+    ),
 }
 
 

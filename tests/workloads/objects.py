@@ -12,10 +12,20 @@ def condition(type: str, status: bool = True, **more: str) -> Object:
     return {"type": type, "status": str(status), **more}
 
 
-def pytorch(*conditions: Object, workers: int = 2, master: bool = True, counts: Object | None = None, **spec: Any) -> Object:
+def pytorch(
+    *conditions: Object,
+    workers: int = 2,
+    master: bool = True,
+    counts: Object | None = None,
+    **spec: Any,
+) -> Object:
     """A PyTorchJob with this status."""
-    replicas: Object = {"Worker": {"replicas": workers}} | ({"Master": {"replicas": 1}} if master else {})
-    status: Object = {"conditions": list(conditions)} | ({"replicaStatuses": counts} if counts else {})
+    replicas: Object = {"Worker": {"replicas": workers}} | (
+        {"Master": {"replicas": 1}} if master else {}
+    )
+    status: Object = {"conditions": list(conditions)} | (
+        {"replicaStatuses": counts} if counts else {}
+    )
     return {
         "apiVersion": "kubeflow.org/v1",
         "kind": "PyTorchJob",
@@ -26,17 +36,30 @@ def pytorch(*conditions: Object, workers: int = 2, master: bool = True, counts: 
 
 
 def training(kind: str, replicas: Mapping[str, int], *conditions: Object) -> Object:
-    """A training job of any kind, as an attempt of ours: MPIJob, TFJob and so on; of a TrainJob the nodes are given as {"nodes": n}."""
-    spec: Object = {"anyReplicaSpecs": {type: {"replicas": count} for type, count in replicas.items()}}
+    """A training job of any kind, as an attempt of ours: MPIJob, TFJob and so on; of a TrainJob the
+    nodes are given as {"nodes": n}.
+    """
+    spec: Object = {
+        "anyReplicaSpecs": {type: {"replicas": count} for type, count in replicas.items()}
+    }
     if kind == "TrainJob":
         spec = {"trainer": {"numNodes": replicas["nodes"]}}
     metadata = {"name": "train1", "uid": JOB_UID, "labels": {"muster.dev/attempt": "1"}}
-    return {"kind": kind, "metadata": metadata, "spec": spec, "status": {"conditions": list(conditions)}}
+    return {
+        "kind": kind,
+        "metadata": metadata,
+        "spec": spec,
+        "status": {"conditions": list(conditions)},
+    }
 
 
-def between(made: Object, *, job: str = "train1-launcher", labels: Mapping[str, str], attempt: str = "1") -> Object:
+def between(
+    made: Object, *, job: str = "train1-launcher", labels: Mapping[str, str], attempt: str = "1"
+) -> Object:
     """The pod as one of a batch Job that stands between it and the training job."""
-    made["metadata"]["ownerReferences"] = [{"kind": "Job", "name": job, "uid": "between", "controller": True}]
+    made["metadata"]["ownerReferences"] = [
+        {"kind": "Job", "name": job, "uid": "between", "controller": True}
+    ]
     made["metadata"]["labels"] = {"muster.dev/attempt": attempt, **labels}
     return made
 
@@ -52,43 +75,94 @@ def batch(*conditions: Object, completions: int = 1, parallelism: int = 1, **sta
     }
 
 
-def pod(role: str = "worker", index: int = 0, *, node: str = "n1", phase: str = "Running", ready: bool = True, **more: Any) -> Object:
-    """A pod of the job. `state` and `last` are of its container; `conditions`, `requests`, `annotations`, `message` and so on are added."""
+def pod(
+    role: str = "worker",
+    index: int = 0,
+    *,
+    node: str = "n1",
+    phase: str = "Running",
+    ready: bool = True,
+    **more: Any,
+) -> Object:
+    """A pod of the job. `state` and `last` are of its container; `conditions`, `requests`,
+    `annotations`, `message` and so on are added.
+    """
     container: Object = {"name": "pytorch", "ready": ready, "restartCount": more.pop("restarts", 0)}
     container |= {"state": more.pop("state", {"running": {}}), "lastState": more.pop("last", {})}
-    conditions = [condition("PodScheduled", bool(node)), condition("Ready", ready), *more.pop("conditions", ())]
+    conditions = [
+        condition("PodScheduled", bool(node)),
+        condition("Ready", ready),
+        *more.pop("conditions", ()),
+    ]
     metadata: Object = {
         "name": more.pop("name", f"train1-{role}-{index}"),
         "uid": f"{role}{index}",
-        "labels": {"training.kubeflow.org/replica-type": role, "training.kubeflow.org/replica-index": str(index)} if role else {},
+        "labels": {
+            "training.kubeflow.org/replica-type": role,
+            "training.kubeflow.org/replica-index": str(index),
+        }
+        if role
+        else {},
         "annotations": more.pop("annotations", {}),
         "ownerReferences": [{"uid": more.pop("owner", JOB_UID), "controller": True}],
     }
     if more.pop("terminating", False):
         metadata["deletionTimestamp"] = "2026-11-21T00:00:00Z"
     resources: Mapping[str, Any] = more.pop("resources", {})
-    spec = {"containers": [{"name": "pytorch", "image": "train:1", "resources": resources}], **more.pop("spec", {})}
+    spec = {
+        "containers": [{"name": "pytorch", "image": "train:1", "resources": resources}],
+        **more.pop("spec", {}),
+    }
     if node:
         spec["nodeName"] = node
     statuses = [container] if node else []
-    return {"metadata": metadata, "spec": spec, "status": {"phase": phase, "conditions": conditions, "containerStatuses": statuses, **more}}
+    return {
+        "metadata": metadata,
+        "spec": spec,
+        "status": {"phase": phase, "conditions": conditions, "containerStatuses": statuses, **more},
+    }
 
 
 def queued(role: str = "worker", index: int = 0, message: str = "", **more: Any) -> Object:
     """A pod without a node."""
     made = pod(role, index, node="", phase="Pending", ready=False, **more)
-    made["status"]["conditions"] = [condition("PodScheduled", False, reason="Unschedulable", message=message)]
+    made["status"]["conditions"] = [
+        condition("PodScheduled", False, reason="Unschedulable", message=message)
+    ]
     return made
 
 
-def starting(role: str = "worker", index: int = 0, reason: str = "ContainerCreating", message: str = "", **more: Any) -> Object:
+def starting(
+    role: str = "worker",
+    index: int = 0,
+    reason: str = "ContainerCreating",
+    message: str = "",
+    **more: Any,
+) -> Object:
     """A pod that has a node and does not run yet."""
-    return pod(role, index, phase="Pending", ready=False, state={"waiting": {"reason": reason, "message": message}}, **more)
+    return pod(
+        role,
+        index,
+        phase="Pending",
+        ready=False,
+        state={"waiting": {"reason": reason, "message": message}},
+        **more,
+    )
 
 
-def ended(role: str = "worker", index: int = 0, code: int = 0, at: str = "2026-11-21T00:00:10Z", **more: Any) -> Object:
+def ended(
+    role: str = "worker",
+    index: int = 0,
+    code: int = 0,
+    at: str = "2026-11-21T00:00:10Z",
+    **more: Any,
+) -> Object:
     """A pod whose container has ended."""
-    end = {"exitCode": code, "reason": "Completed" if code == 0 else "Error", "finishedAt": at} | more.pop("end", {})
+    end = {
+        "exitCode": code,
+        "reason": "Completed" if code == 0 else "Error",
+        "finishedAt": at,
+    } | more.pop("end", {})
     phase = more.pop("phase", "Failed" if code else "Succeeded")
     return pod(role, index, phase=phase, ready=False, state={"terminated": end}, **more)
 
@@ -96,9 +170,25 @@ def ended(role: str = "worker", index: int = 0, code: int = 0, at: str = "2026-1
 def group(reason: str = "", message: str = "") -> Object:
     """A PodGroup that waits, if a reason is given."""
     reasons = [{"reason": reason, "message": message}]
-    waiting = [{"type": "UnschedulableOnNodePool", "status": "True", "reason": "Unschedulable", "reasons": reasons}]
-    return {"kind": "PodGroup", "spec": {"minMember": 3}, "status": {"schedulingConditions": waiting if reason else []}}
+    waiting = [
+        {
+            "type": "UnschedulableOnNodePool",
+            "status": "True",
+            "reason": "Unschedulable",
+            "reasons": reasons,
+        }
+    ]
+    return {
+        "kind": "PodGroup",
+        "spec": {"minMember": 3},
+        "status": {"schedulingConditions": waiting if reason else []},
+    }
 
 
 def event(name: str, reason: str, message: str, at: str = "2026-11-21T00:00:00Z") -> Object:
-    return {"involvedObject": {"name": name}, "reason": reason, "message": message, "lastTimestamp": at}
+    return {
+        "involvedObject": {"name": name},
+        "reason": reason,
+        "message": message,
+        "lastTimestamp": at,
+    }

@@ -43,9 +43,13 @@ def client_of(cluster: LocalKube) -> Client:
 def shell(script: str, *, name: str = "pod", restart: str = "Never", init: str = "") -> Object:
     """A pod that runs a shell script."""
     spec: Object = {"restartPolicy": restart, "terminationGracePeriodSeconds": 1}
-    spec["containers"] = [{"name": "main", "image": "busybox", "command": ["/bin/sh", "-c", script]}]
+    spec["containers"] = [
+        {"name": "main", "image": "busybox", "command": ["/bin/sh", "-c", script]}
+    ]
     if init:
-        spec["initContainers"] = [{"name": "first", "image": "busybox", "command": ["/bin/sh", "-c", init]}]
+        spec["initContainers"] = [
+            {"name": "first", "image": "busybox", "command": ["/bin/sh", "-c", init]}
+        ]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
@@ -54,7 +58,11 @@ def start(client: Client, pod: Object) -> Object:
     try:
         calls.get(client, NAMESPACES, NAMESPACE)
     except Gone:
-        calls.create(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        calls.create(
+            client,
+            NAMESPACES,
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+        )
     return calls.create(client, PODS, pod, namespace=NAMESPACE)
 
 
@@ -71,23 +79,34 @@ def read(client: Client, name: str = "pod") -> Object:
 
 def ended(client: Client, name: str = "pod") -> Object:
     """The pod, once it has ended."""
-    return eventually(lambda: (pod := read(client, name))["status"]["phase"] in ("Succeeded", "Failed") and pod)
+    return eventually(
+        lambda: (pod := read(client, name))["status"]["phase"] in ("Succeeded", "Failed") and pod
+    )
 
 
 def a_workload(project: Project, name: str = "train1") -> Workload:
     """The row of a workload that nothing was submitted for."""
     spec = to_json(a_spec(project, name))
-    return Workload.objects.create(project=project, cluster=project.cluster, name=name, architecture="Distributed", spec=spec)
+    return Workload.objects.create(
+        project=project, cluster=project.cluster, name=name, architecture="Distributed", spec=spec
+    )
 
 
 def seen(workload: Workload, pod: Object, *, gone: bool = False, rank: int = 0) -> Pod:
     """The row of a pod as the journal would keep it."""
     fields = {
-        "attempt": 1, "name": pod["metadata"]["name"], "phase": pod["status"].get("phase", ""), "node": pod["spec"].get("nodeName", ""),
-        "version": pod["metadata"].get("resourceVersion", ""), "data": pod, "rank": rank,
-    }  # fmt: skip
+        "attempt": 1,
+        "name": pod["metadata"]["name"],
+        "phase": pod["status"].get("phase", ""),
+        "node": pod["spec"].get("nodeName", ""),
+        "version": pod["metadata"].get("resourceVersion", ""),
+        "data": pod,
+        "rank": rank,
+    }
     fields["vanished_at"] = workload.created_at if gone else None
-    return Pod.objects.update_or_create(workload=workload, uid=pod["metadata"]["uid"], defaults=fields)[0]
+    return Pod.objects.update_or_create(
+        workload=workload, uid=pod["metadata"]["uid"], defaults=fields
+    )[0]
 
 
 @contextmanager
@@ -121,4 +140,8 @@ def reading(capture: Capture, client: Client) -> Iterator[threading.Thread]:
 
 
 def a_log(workload: Workload, container: str = "main", run: int = 0) -> Log | None:
-    return Log.objects.filter(pod__workload=workload, container=container, run=run).select_related("pod").first()
+    return (
+        Log.objects.filter(pod__workload=workload, container=container, run=run)
+        .select_related("pod")
+        .first()
+    )

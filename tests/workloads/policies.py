@@ -27,7 +27,9 @@ WHERE = ("everybody", "cluster here", "department research", "project team-a")
 
 
 def policy(name: str, level: int = 0, **rules: Any) -> Policy:
-    """A policy; a field with a dot in its name is written with two underscores, and `least` and `most` are min and max."""
+    """A policy; a field with a dot in its name is written with two underscores, and `least` and
+    `most` are min and max.
+    """
     given = {field.replace("__", "."): rule for field, rule in rules.items()}
     return Policy(Source(level, name, name, WHERE[level]), read(given))
 
@@ -51,8 +53,19 @@ def spec(image: str = "registry.example.com/team/train:1", **changes: Any) -> Sp
     return Spec(**(fields | changes))
 
 
-_IMAGES = ("registry.example.com/team/train:1", "registry.example.com/team/other", "docker.example.com/a", "python:3.12")
-_PATTERNS = (*_IMAGES, "registry.example.com/*", "registry.example.com/team/*", "docker.example.com/*", "*")
+_IMAGES = (
+    "registry.example.com/team/train:1",
+    "registry.example.com/team/other",
+    "docker.example.com/a",
+    "python:3.12",
+)
+_PATTERNS = (
+    *_IMAGES,
+    "registry.example.com/*",
+    "registry.example.com/team/*",
+    "docker.example.com/*",
+    "*",
+)
 _AMOUNTS = ("100M", "1Gi", "1024Mi", "2Gi", "500m", "1", "4")
 _SMALL = st.integers(0, 9)
 
@@ -62,7 +75,13 @@ def _rule(**attributes: Any) -> Any:
 
 
 _options = {"options": st.lists(st.sampled_from(_PATTERNS), min_size=1, max_size=4)}
-_whole = {"min": _SMALL, "max": _SMALL, "step": st.integers(1, 3), "options": st.lists(_SMALL, min_size=1, max_size=4), "default": _SMALL}
+_whole = {
+    "min": _SMALL,
+    "max": _SMALL,
+    "step": st.integers(1, 3),
+    "options": st.lists(_SMALL, min_size=1, max_size=4),
+    "default": _SMALL,
+}
 _amount = {
     "min": st.sampled_from(_AMOUNTS),
     "max": st.sampled_from(_AMOUNTS),
@@ -83,7 +102,9 @@ _rules = _rule(
     ),
     host_network=_rule(default=st.booleans(), locked=st.booleans()),
     volumes=_rule(options=st.lists(st.sampled_from(("emptyDir", "hostPath", "pvc")), min_size=1)),
-    variables=_rule(required=st.lists(st.sampled_from(("A", "B"))), default=_names, locked=st.booleans()),
+    variables=_rule(
+        required=st.lists(st.sampled_from(("A", "B"))), default=_names, locked=st.booleans()
+    ),
     node_pools=_rule(
         options=st.lists(st.sampled_from(("a", "b", "c")), min_size=1),
         required=st.booleans(),
@@ -97,8 +118,14 @@ def policies(draw: Any, most: int = 4) -> list[Policy]:
     """Several policies of all levels, each of which is right by itself."""
     found = []
     for number in range(draw(st.integers(0, most))):
-        given = {name: rule for name, rule in draw(_rules).items() if rule and not wrong({name: rule})}
-        found.append(Policy(Source(draw(st.integers(0, 3)), f"p{number}", f"p{number}", "there"), read(given)))
+        given = {
+            name: rule for name, rule in draw(_rules).items() if rule and not wrong({name: rule})
+        }
+        found.append(
+            Policy(
+                Source(draw(st.integers(0, 3)), f"p{number}", f"p{number}", "there"), read(given)
+            )
+        )
     return found
 
 
@@ -108,11 +135,18 @@ def specs(draw: Any) -> Spec:
     said = st.sampled_from(("", *_AMOUNTS))
     setup = Setup(
         Environment(
-            draw(st.sampled_from(_IMAGES)), variables=tuple(Variable(n, v) for n, v in draw(st.one_of(st.just({}), _names)).items())
+            draw(st.sampled_from(_IMAGES)),
+            variables=tuple(
+                Variable(n, v) for n, v in draw(st.one_of(st.just({}), _names)).items()
+            ),
         ),
         Compute(Gpus(draw(st.integers(0, 2))), cpu_limit=draw(said), memory_request=draw(said)),
-        volumes=draw(st.sampled_from(((), (EmptyDir(path="/a"),), (HostPath(path="/b", source="/x"),)))),
+        volumes=draw(
+            st.sampled_from(((), (EmptyDir(path="/a"),), (HostPath(path="/b", source="/x"),)))
+        ),
         node_pools=draw(st.sampled_from(((), ("a",), ("a", "b"), ("c",)))),
     )
-    lifecycle = Lifecycle(priority=draw(st.sampled_from((None, Priority.LOW, Priority.MEDIUM, Priority.HIGH))))
+    lifecycle = Lifecycle(
+        priority=draw(st.sampled_from((None, Priority.LOW, Priority.MEDIUM, Priority.HIGH)))
+    )
     return spec(setup=setup, workers=draw(st.integers(1, 9)), lifecycle=lifecycle)

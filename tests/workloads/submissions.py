@@ -72,7 +72,16 @@ def train1(**changes: Any) -> Spec:
 def one_pod(**changes: Any) -> Spec:
     """A standard workload."""
     setup = Setup(Environment("python:3.12", command=("python", "-c", "print('done')")))
-    return train1(**{"name": "solo", "architecture": Architecture.STANDARD, "framework": None, "workers": 1, "setup": setup} | changes)
+    return train1(
+        **{
+            "name": "solo",
+            "architecture": Architecture.STANDARD,
+            "framework": None,
+            "workers": 1,
+            "setup": setup,
+        }
+        | changes
+    )
 
 
 EVERYTHING = Setup(
@@ -99,11 +108,16 @@ EVERYTHING = Setup(
         Claim(path="/e", claim="e", access=Access.READ_ONLY),
         Nfs(path="/f", server="nfs.example.com", export="/f"),
     ),
-    (Toleration("a", TolerationOperator.EQUAL, "b", TolerationEffect.NO_EXECUTE, 60), Toleration("", TolerationOperator.EXISTS)),
+    (
+        Toleration("a", TolerationOperator.EQUAL, "b", TolerationEffect.NO_EXECUTE, 60),
+        Toleration("", TolerationOperator.EXISTS),
+    ),
     "dgx",
     (Pair("note", "hello"),),
     (Pair("team", "vision"),),
-    Security(1000, 1001, (5, 6), True, True, False, ("IPC_LOCK",), True, True, Seccomp.RUNTIME_DEFAULT),
+    Security(
+        1000, 1001, (5, 6), True, True, False, ("IPC_LOCK",), True, True, Seccomp.RUNTIME_DEFAULT
+    ),
 )
 """A setup in which everything is asked for that a pod can be asked to be."""
 
@@ -117,32 +131,67 @@ MEMORY = st.sampled_from(["100M", "1Gi", "1.5Gi", "200Mi", "1e9"])
 OPTIONAL = st.none() | st.booleans()
 
 
-def listed(items: st.SearchStrategy[Any], unique_by: Any = None) -> st.SearchStrategy[tuple[Any, ...]]:
+def listed(
+    items: st.SearchStrategy[Any], unique_by: Any = None
+) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.lists(items, max_size=3, unique_by=unique_by).map(tuple)
 
 
 def pairs(values: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[Pair, ...]]:
-    return listed(st.builds(Pair, st.builds("example.com/{}".format, NAMES) | NAMES, values), lambda pair: pair.key)
+    return listed(
+        st.builds(Pair, st.builds("example.com/{}".format, NAMES) | NAMES, values),
+        lambda pair: pair.key,
+    )
 
 
 VARIABLES = listed(
     st.builds(Variable, st.from_regex(r"U_[A-Z0-9_]{0,10}", fullmatch=True), TEXTS)
-    | st.builds(Variable, NAMES, source=st.sampled_from([Source.SECRET, Source.CONFIG_MAP]), object_name=NAMES, key=NAMES)
     | st.builds(
-        Variable, NAMES, source=st.just(Source.POD_FIELD), key=st.sampled_from(["metadata.name", "status.podIP", "metadata.labels['a']"])
+        Variable,
+        NAMES,
+        source=st.sampled_from([Source.SECRET, Source.CONFIG_MAP]),
+        object_name=NAMES,
+        key=NAMES,
+    )
+    | st.builds(
+        Variable,
+        NAMES,
+        source=st.just(Source.POD_FIELD),
+        key=st.sampled_from(["metadata.name", "status.podIP", "metadata.labels['a']"]),
     ),
     lambda variable: variable.name,
 )
 WORDS = listed(TEXTS)
 PULL_SECRETS = listed(NAMES, str)
-IMAGES = st.sampled_from(["/kubeflow/x:latest", "python", "Registry.example.com:5000/a/b_c:v1.2", "a/b@sha256:" + "0" * 64])
+IMAGES = st.sampled_from(
+    [
+        "/kubeflow/x:latest",
+        "python",
+        "Registry.example.com:5000/a/b_c:v1.2",
+        "a/b@sha256:" + "0" * 64,
+    ]
+)
 ENVIRONMENTS = st.builds(
-    Environment, IMAGES, st.none() | st.sampled_from(PullPolicy), PULL_SECRETS, WORDS, WORDS, VARIABLES, st.just("") | PATHS
+    Environment,
+    IMAGES,
+    st.none() | st.sampled_from(PullPolicy),
+    PULL_SECRETS,
+    WORDS,
+    WORDS,
+    VARIABLES,
+    st.just("") | PATHS,
 )
 PORTIONS = st.integers(1, 10_000).map(lambda parts: Decimal(parts) / 10_000)
-GPUS = st.builds(Gpus, st.integers(0, 8)) | st.builds(Gpus, st.integers(0, 3), PORTIONS) | st.builds(Gpus, st.integers(0, 3), memory=MEMORY)
+GPUS = (
+    st.builds(Gpus, st.integers(0, 8))
+    | st.builds(Gpus, st.integers(0, 3), PORTIONS)
+    | st.builds(Gpus, st.integers(0, 3), memory=MEMORY)
+)
 EXTENDED = listed(
-    st.builds(Extended, st.sampled_from(["rdma/hca", "example.com/x"]), st.sampled_from(["1", "4"])), lambda each: each.resource
+    st.builds(
+        Extended, st.sampled_from(["rdma/hca", "example.com/x"]), st.sampled_from(["1", "4"])
+    ),
+    lambda each: each.resource,
 )
 COMPUTES = st.builds(
     Compute,
@@ -160,7 +209,9 @@ MODES = st.none() | st.integers(0, 0o777)
 
 def volumes(access: st.SearchStrategy[Access]) -> st.SearchStrategy[tuple[Volume, ...]]:
     return listed(
-        st.builds(EmptyDir, path=PATHS, access=access, memory=st.booleans(), size=st.just("") | MEMORY)
+        st.builds(
+            EmptyDir, path=PATHS, access=access, memory=st.booleans(), size=st.just("") | MEMORY
+        )
         | st.builds(HostPath, path=PATHS, access=access, source=PATHS, propagate=st.booleans())
         | st.builds(ConfigMap, path=PATHS, name=NAMES, sub_path=st.just("") | NAMES, mode=MODES)
         | st.builds(Secret, path=PATHS, name=NAMES, mode=MODES)
@@ -175,12 +226,20 @@ def volumes(access: st.SearchStrategy[Access]) -> st.SearchStrategy[tuple[Volume
             modes=st.lists(st.sampled_from(ClaimAccess), min_size=1, unique=True).map(tuple),
             ephemeral=st.booleans(),
         )
-        | st.builds(Git, path=PATHS, access=access, repository=st.just("https://git.example.com/a/b.git"), branch=st.just("") | NAMES)
         | st.builds(
             Git,
             path=PATHS,
             access=access,
-            repository=st.sampled_from(["git@git.example.com:a/b.git", "ssh://git@git.example.com/a"]),
+            repository=st.just("https://git.example.com/a/b.git"),
+            branch=st.just("") | NAMES,
+        )
+        | st.builds(
+            Git,
+            path=PATHS,
+            access=access,
+            repository=st.sampled_from(
+                ["git@git.example.com:a/b.git", "ssh://git@git.example.com/a"]
+            ),
             revision=st.just("") | NAMES,
             secret=NAMES,
             credential=st.sampled_from(GitAccess),
@@ -198,9 +257,22 @@ def volumes(access: st.SearchStrategy[Access]) -> st.SearchStrategy[tuple[Volume
 
 
 TOLERATIONS = listed(
-    st.builds(Toleration, NAMES, st.just(TolerationOperator.EQUAL), VALUES, st.sampled_from(TolerationEffect))
-    | st.builds(Toleration, st.just("") | NAMES, st.just(TolerationOperator.EXISTS), effect=st.sampled_from(TolerationEffect))
-    | st.builds(Toleration, NAMES, effect=st.just(TolerationEffect.NO_EXECUTE), seconds=st.integers(1, 1000))
+    st.builds(
+        Toleration,
+        NAMES,
+        st.just(TolerationOperator.EQUAL),
+        VALUES,
+        st.sampled_from(TolerationEffect),
+    )
+    | st.builds(
+        Toleration,
+        st.just("") | NAMES,
+        st.just(TolerationOperator.EXISTS),
+        effect=st.sampled_from(TolerationEffect),
+    )
+    | st.builds(
+        Toleration, NAMES, effect=st.just(TolerationEffect.NO_EXECUTE), seconds=st.integers(1, 1000)
+    )
 )
 SECURITIES = st.builds(
     Security,
@@ -218,10 +290,14 @@ SECURITIES = st.builds(
 
 
 POOLS = listed(NAMES, str)
-TOPOLOGIES = st.none() | st.builds(Topology, st.sampled_from(["topology.kubernetes.io/zone", "rack"]), st.booleans())
+TOPOLOGIES = st.none() | st.builds(
+    Topology, st.sampled_from(["topology.kubernetes.io/zone", "rack"]), st.booleans()
+)
 
 
-def setups(access: st.SearchStrategy[Access] = CHANGEABLE, *, alone: bool = False) -> st.SearchStrategy[Setup]:
+def setups(
+    access: st.SearchStrategy[Access] = CHANGEABLE, *, alone: bool = False
+) -> st.SearchStrategy[Setup]:
     return st.builds(
         Setup,
         ENVIRONMENTS,
@@ -287,15 +363,21 @@ STANDARD = _project(
 _DISTRIBUTED: dict[str, Any] = {
     "architecture": st.just(Architecture.DISTRIBUTED),
     "framework": st.just(Framework.PYTORCH),
-    "lifecycle": lifecycles(st.none() | st.sampled_from(RestartPolicy), st.none() | st.sampled_from(CleanPodPolicy)),
+    "lifecycle": lifecycles(
+        st.none() | st.sampled_from(RestartPolicy), st.none() | st.sampled_from(CleanPodPolicy)
+    ),
     "workers": st.integers(1, 10_000),
 }
 WITH_MASTER = _project(setup=setups(st.sampled_from(Access)), master=CHANGES, **_DISTRIBUTED)
-WORKERS_ONLY = _project(setup=setups(), configuration=st.just(Configuration.WORKERS_ONLY), **_DISTRIBUTED)
+WORKERS_ONLY = _project(
+    setup=setups(), configuration=st.just(Configuration.WORKERS_ONLY), **_DISTRIBUTED
+)
 ELASTIC = _project(
     setup=setups(),
     configuration=st.sampled_from(Configuration),
-    elastic=st.builds(Elastic, st.integers(1, 4), st.integers(4, 100), st.none() | st.integers(0, 100)),
+    elastic=st.builds(
+        Elastic, st.integers(1, 4), st.integers(4, 100), st.none() | st.integers(0, 100)
+    ),
     **_DISTRIBUTED | {"workers": st.just(4)},
 )
 TENSORFLOW = _project(
@@ -309,8 +391,16 @@ FIRST_APART = _project(
     configuration=st.just(Configuration.WORKERS_ONLY),
     **_DISTRIBUTED | {"framework": st.sampled_from([Framework.PYTORCH, Framework.TENSORFLOW])},
 )
-XGBOOST = _project(setup=setups(st.sampled_from(Access)), master=CHANGES, **_DISTRIBUTED | {"framework": st.just(Framework.XGBOOST)})
-JAX = _project(setup=setups(), configuration=st.just(Configuration.WORKERS_ONLY), **_DISTRIBUTED | {"framework": st.just(Framework.JAX)})
+XGBOOST = _project(
+    setup=setups(st.sampled_from(Access)),
+    master=CHANGES,
+    **_DISTRIBUTED | {"framework": st.just(Framework.XGBOOST)},
+)
+JAX = _project(
+    setup=setups(),
+    configuration=st.just(Configuration.WORKERS_ONLY),
+    **_DISTRIBUTED | {"framework": st.just(Framework.JAX)},
+)
 MPI = _project(
     setup=setups(),
     master=CHANGES,
@@ -321,15 +411,23 @@ MPI = _project(
         "lifecycle": lifecycles(NO_OPERATOR, st.none() | st.sampled_from(CleanPodPolicy)),
     },
 )
-ANY_SPEC = STANDARD | WITH_MASTER | WORKERS_ONLY | FIRST_APART | ELASTIC | TENSORFLOW | XGBOOST | JAX | MPI
+ANY_SPEC = (
+    STANDARD | WITH_MASTER | WORKERS_ONLY | FIRST_APART | ELASTIC | TENSORFLOW | XGBOOST | JAX | MPI
+)
 
-SIMPLE_ENVIRONMENTS = st.builds(Environment, IMAGES, pull_secrets=PULL_SECRETS, command=WORDS, args=WORDS, variables=VARIABLES)
+SIMPLE_ENVIRONMENTS = st.builds(
+    Environment, IMAGES, pull_secrets=PULL_SECRETS, command=WORDS, args=WORDS, variables=VARIABLES
+)
 TRAINJOBS = _project(
     setup=st.builds(
         Setup,
         SIMPLE_ENVIRONMENTS,
         COMPUTES,
-        listed(st.builds(EmptyDir, path=PATHS, access=CHANGEABLE) | st.builds(Claim, path=PATHS, claim=NAMES), lambda volume: volume.path),
+        listed(
+            st.builds(EmptyDir, path=PATHS, access=CHANGEABLE)
+            | st.builds(Claim, path=PATHS, claim=NAMES),
+            lambda volume: volume.path,
+        ),
         TOLERATIONS,
         VALUES,
         pairs(TEXTS),
@@ -339,7 +437,11 @@ TRAINJOBS = _project(
         TOPOLOGIES,
     ),
     framework=st.sampled_from([Framework.PYTORCH, Framework.XGBOOST]),
-    lifecycle=st.builds(Lifecycle, st.none() | st.sampled_from(Priority), grace_seconds=st.none() | st.integers(0, 60)),
+    lifecycle=st.builds(
+        Lifecycle,
+        st.none() | st.sampled_from(Priority),
+        grace_seconds=st.none() | st.integers(0, 60),
+    ),
     **{name: each for name, each in _DISTRIBUTED.items() if name in ("architecture", "workers")},
 )
 """What a TrainJob can say, too."""

@@ -11,7 +11,14 @@ from workloads.specs import to_json
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
-def a_workload(project: Project, name: str = "train1", *, by: User | None = None, minutes: int = 0, **fields: Any) -> Workload:
+def a_workload(
+    project: Project,
+    name: str = "train1",
+    *,
+    by: User | None = None,
+    minutes: int = 0,
+    **fields: Any,
+) -> Workload:
     """One at the journal's next position, created so many minutes after NOON."""
     created = NOON + timedelta(minutes=minutes)
     given = {
@@ -23,7 +30,13 @@ def a_workload(project: Project, name: str = "train1", *, by: User | None = None
         "created_at": created,
         "requested_pods": 3,
     }
-    made = Workload.objects.create(project=project, cluster_id=project.cluster_id, name=name, submitted_by=by, **(given | fields))
+    made = Workload.objects.create(
+        project=project,
+        cluster_id=project.cluster_id,
+        name=name,
+        submitted_by=by,
+        **(given | fields),
+    )
     Attempt.objects.create(workload=made, number=made.attempt, status=made.status, asked_at=created)
     return touched(made)
 
@@ -56,5 +69,11 @@ def a_pod(workload: Workload, role: str = "worker", index: int = 0, **fields: An
 
 def an_event(workload: Workload, text: str = "", *, minutes: int = 0, **fields: Any) -> Event:
     """One event of the history, so many minutes after NOON."""
-    given = {"attempt": workload.attempt, "at": NOON + timedelta(minutes=minutes), "kind": "status", "new": "Running", "text": text}
+    given = {
+        "attempt": workload.attempt,
+        "at": NOON + timedelta(minutes=minutes),
+        "kind": "status",
+        "new": "Running",
+        "text": text,
+    }
     return Event.objects.create(workload=workload, **(given | fields))

@@ -12,14 +12,30 @@ from workloads.specs import from_json
 
 def filled(cast: Cast, user: str = "alice", **changes: Any) -> Walk:
     """At the review, with the walk's answers and these."""
-    walk = Walk(cast, user).started(project=str(cast.team_a.pk)).set_up(**({"image": "team/mine:1", "workers": "3"} | changes))
+    walk = (
+        Walk(cast, user)
+        .started(project=str(cast.team_a.pk))
+        .set_up(**({"image": "team/mine:1", "workers": "3"} | changes))
+    )
     return walk.send() if walk.step == "master" else walk
 
 
-def saved(cast: Cast, *locked: str, name: str = "mine", scope: str = "", user: str = "alice", **changes: Any) -> Template:
+def saved(
+    cast: Cast,
+    *locked: str,
+    name: str = "mine",
+    scope: str = "",
+    user: str = "alice",
+    **changes: Any,
+) -> Template:
     """A template that somebody made of the wizard's answers."""
     walk = filled(cast, user, **changes)
-    given = {"name": name, "description": "about it", "scope": scope or f"project:{cast.team_a.pk}", "locked": list(locked)}
+    given = {
+        "name": name,
+        "description": "about it",
+        "scope": scope or f"project:{cast.team_a.pk}",
+        "locked": list(locked),
+    }
     answer = walk.client.post(f"/workloads/new/{walk.draft.pk}/template", given)
     assert answer.status_code == 302, answer.content.decode()
     return Template.objects.get(name=name)

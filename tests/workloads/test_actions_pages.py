@@ -21,11 +21,20 @@ def as_(user: User) -> Client:
 
 
 @pytest.mark.parametrize(
-    ("action", "before", "after"), [("stop", "Running", "Stopping"), ("run", "Failed", "Resuming"), ("delete", "Completed", "Deleting")]
+    ("action", "before", "after"),
+    [
+        ("stop", "Running", "Stopping"),
+        ("run", "Failed", "Resuming"),
+        ("delete", "Completed", "Deleting"),
+    ],
 )
-def test_a_button_does_it_and_comes_back_with_a_message(cast: Cast, action: str, before: str, after: str) -> None:
+def test_a_button_does_it_and_comes_back_with_a_message(
+    cast: Cast, action: str, before: str, after: str
+) -> None:
     workload = a_workload(cast.team_a, status=before)
-    answer = as_(cast.bob).post(f"/workloads/{workload.pk}/{action}", {"next": "/workloads?q=x"}, follow=False)
+    answer = as_(cast.bob).post(
+        f"/workloads/{workload.pk}/{action}", {"next": "/workloads?q=x"}, follow=False
+    )
     assert (answer.status_code, answer["Location"]) == (302, "/workloads?q=x")
     workload.refresh_from_db()
     assert workload.status == after
@@ -40,7 +49,10 @@ def test_htmx_gets_a_toast_and_is_told_what_to_look_at_again(cast: Cast) -> None
     assert told["muster:acted"]["ids"] == [str(workload.pk)]
 
 
-@pytest.mark.parametrize("elsewhere", ["https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)", ""])
+@pytest.mark.parametrize(
+    "elsewhere",
+    ["https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)", ""],
+)
 def test_it_goes_on_to_pages_of_ours_only(cast: Cast, elsewhere: str) -> None:
     workload = a_workload(cast.team_a)
     answer = as_(cast.bob).post(f"/workloads/{workload.pk}/stop", {"next": elsewhere})
@@ -82,13 +94,23 @@ def test_many_at_once_give_a_result_for_each(cast: Cast) -> None:
     assert "It is being stopped." in html
     assert "holds nothing that could be freed" in html
     assert "theirs" not in html
-    assert {each.name: each.status for each in Workload.objects.all()} == {"runs": "Stopping", "ended": "Completed", "theirs": "Running"}
+    assert {each.name: each.status for each in Workload.objects.all()} == {
+        "runs": "Stopping",
+        "ended": "Completed",
+        "theirs": "Running",
+    }
     assert json.loads(answer["HX-Trigger"])["muster:acted"]["ids"] == ids
 
 
 def test_without_scripts_the_results_are_a_page_that_leads_back(cast: Cast) -> None:
     workload = a_workload(cast.team_a)
-    html = as_(cast.bob).post("/workloads/bulk", {"action": "delete", "id": [workload.pk], "next": "/workloads?q=x"}).content.decode()
+    html = (
+        as_(cast.bob)
+        .post(
+            "/workloads/bulk", {"action": "delete", "id": [workload.pk], "next": "/workloads?q=x"}
+        )
+        .content.decode()
+    )
     assert "<html" in html
     assert 'href="/workloads?q=x"' in html
 

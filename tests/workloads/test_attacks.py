@@ -1,4 +1,6 @@
-"""What somebody tries through ids, names and texts: another team's things by way of one's own, and names that become paths."""
+"""What somebody tries through ids, names and texts: another team's things by way of one's own, and
+names that become paths.
+"""
 
 import asyncio
 import io
@@ -42,44 +44,73 @@ def mallory(cast: Cast) -> Client:
 
 
 def a_log(workload: Workload, name: str = "pod-0", **more: Any) -> Log:
-    pod = Pod.objects.create(workload=workload, attempt=1, uid=str(uuid.uuid4()), name=name, created_at=timezone.now())
+    pod = Pod.objects.create(
+        workload=workload, attempt=1, uid=str(uuid.uuid4()), name=name, created_at=timezone.now()
+    )
     return Log.objects.create(pod=pod, container="main", note="secret-of-team-a", **more)
 
 
-def test_the_log_of_another_workload_is_not_under_ones_own(mallory: Client, mine: Workload, theirs: Workload) -> None:
+def test_the_log_of_another_workload_is_not_under_ones_own(
+    mallory: Client, mine: Workload, theirs: Workload
+) -> None:
     log = a_log(theirs)
     for name in ("log-window", "log-search"):
-        answer = mallory.get(reverse(name, args=[mine.pk]), {"log": log.pk, "q": "a", "after": f"{log.pk:x}.0"})
+        answer = mallory.get(
+            reverse(name, args=[mine.pk]), {"log": log.pk, "q": "a", "after": f"{log.pk:x}.0"}
+        )
         assert answer.status_code == 404, name
     merged = mallory.get(reverse("log-window", args=[mine.pk]), {"before": f"{log.pk:x}.0"})
     panel = mallory.get(reverse("workload-tab", args=[mine.pk, "logs"]), {"pod": log.pod.pk})
     assert "secret-of-team-a" not in merged.content.decode() + panel.content.decode()
 
 
-def test_a_copy_takes_nothing_of_another_team(mallory: Client, cast: Cast, theirs: Workload) -> None:
+def test_a_copy_takes_nothing_of_another_team(
+    mallory: Client, cast: Cast, theirs: Workload
+) -> None:
     for key in (theirs.pk, "x", f"{theirs.pk}'--", ""):
         assert mallory.get("/workloads/new", {"copy": str(key)}).status_code == 404
     assert not Draft.objects.exists()
 
 
-def test_a_draft_with_another_teams_project_and_assets_launches_nothing(mallory: Client, cast: Cast) -> None:
-    environment = Environment.objects.create(name="env-of-a", project=cast.team_a, image="secret/image")
+def test_a_draft_with_another_teams_project_and_assets_launches_nothing(
+    mallory: Client, cast: Cast
+) -> None:
+    environment = Environment.objects.create(
+        name="env-of-a", project=cast.team_a, image="secret/image"
+    )
     compute = ComputeResource.objects.create(name="size-of-a", project=cast.team_a, gpu_devices=0)
-    start = {"cluster": str(cast.cluster.pk), "project": str(cast.team_a.pk), "architecture": "Standard", "name": "stolen"}
+    start = {
+        "cluster": str(cast.cluster.pk),
+        "project": str(cast.team_a.pk),
+        "architecture": "Standard",
+        "name": "stolen",
+    }
     setup = {"environment_choice": str(environment.pk), "compute_choice": str(compute.pk)}
     for project in (cast.team_a.pk, cast.team_b.pk):
         mallory.get("/workloads/new")
         draft = Draft.objects.latest("updated_at").pk
         mallory.post(f"/workloads/new/{draft}/start/typed", start | {"project": str(project)})
         mallory.post(f"/workloads/new/{draft}/setup/typed", setup)
-        shown = [mallory.get(f"/workloads/new/{draft}/{step}", follow=True).content.decode() for step in ("start", "setup", "review")]
+        shown = [
+            mallory.get(f"/workloads/new/{draft}/{step}", follow=True).content.decode()
+            for step in ("start", "setup", "review")
+        ]
         mallory.post(f"/workloads/new/{draft}/review", {"go": "on"})
-        assert not any(word in page for page in shown for word in ("secret/image", "env-of-a", "size-of-a", "team-a"))
+        assert not any(
+            word in page
+            for page in shown
+            for word in ("secret/image", "env-of-a", "size-of-a", "team-a")
+        )
     assert not Workload.objects.exists()
 
 
 def test_an_asset_is_made_and_moved_only_where_one_may_launch(mallory: Client, cast: Cast) -> None:
-    form = {"name": "mine", "image": "x", "serves": "Standard:", "scope": f"project:{cast.team_a.pk}"}
+    form = {
+        "name": "mine",
+        "image": "x",
+        "serves": "Standard:",
+        "scope": f"project:{cast.team_a.pk}",
+    }
     for scope in (f"project:{cast.team_a.pk}", "tenant", "", "999"):
         assert mallory.post("/environments/new", form | {"scope": scope}).status_code == 422
     own = Environment.objects.create(name="own", project=cast.team_b, image="x")
@@ -87,15 +118,28 @@ def test_an_asset_is_made_and_moved_only_where_one_may_launch(mallory: Client, c
     assert [each.project for each in Environment.objects.all()] == [cast.team_b]
 
 
-def test_bulk_tells_of_an_unseen_workload_what_it_tells_of_none(mallory: Client, theirs: Workload) -> None:
-    shown = [mallory.post("/workloads/bulk", {"action": "delete", "id": [str(key)]}) for key in (theirs.pk, uuid.uuid4(), "x")]
-    assert all("There is no such workload" in page.content.decode() and "theirs" not in page.content.decode() for page in shown)
+def test_bulk_tells_of_an_unseen_workload_what_it_tells_of_none(
+    mallory: Client, theirs: Workload
+) -> None:
+    shown = [
+        mallory.post("/workloads/bulk", {"action": "delete", "id": [str(key)]})
+        for key in (theirs.pk, uuid.uuid4(), "x")
+    ]
+    assert all(
+        "There is no such workload" in page.content.decode()
+        and "theirs" not in page.content.decode()
+        for page in shown
+    )
     theirs.refresh_from_db()
     assert theirs.status == "Creating"
 
 
-@pytest.mark.parametrize("wanted", ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)"])
-def test_an_action_leads_back_to_our_own_pages(mallory: Client, mine: Workload, wanted: str) -> None:
+@pytest.mark.parametrize(
+    "wanted", ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)"]
+)
+def test_an_action_leads_back_to_our_own_pages(
+    mallory: Client, mine: Workload, wanted: str
+) -> None:
     answer = mallory.post(reverse("workload-stop", args=[mine.pk]), {"next": wanted})
     assert answer["Location"] == reverse("workload", args=[mine.pk])
     bulk = mallory.post("/workloads/bulk", {"action": "stop", "id": str(mine.pk), "next": wanted})
@@ -104,22 +148,49 @@ def test_an_action_leads_back_to_our_own_pages(mallory: Client, mine: Workload, 
 
 def test_another_teams_project_in_a_rest_body_is_one_that_does_not_exist(cast: Cast) -> None:
     ask = Caller(cast.mallory)
-    theirs, none = (ask("POST", "/workloads/distributed", a_body(cast) | {"projectId": key}, 400) for key in (str(cast.team_a.pk), "9"))
+    theirs, none = (
+        ask("POST", "/workloads/distributed", a_body(cast) | {"projectId": key}, 400)
+        for key in (str(cast.team_a.pk), "9")
+    )
     assert theirs["message"].replace(f"project {cast.team_a.pk} ", "project 9 ") == none["message"]
     assert not Workload.objects.exists()
 
 
-@pytest.mark.parametrize("query", ["tail=²", "since=²", "pod=%00", "at=²", "log=²", "attempt=²", f"log={10**14}", "after=²", "floor=-"])
-def test_no_number_or_text_in_an_address_breaks_a_page(mallory: Client, mine: Workload, query: str) -> None:
+@pytest.mark.parametrize(
+    "query",
+    [
+        "tail=²",
+        "since=²",
+        "pod=%00",
+        "at=²",
+        "log=²",
+        "attempt=²",
+        f"log={10**14}",
+        "after=²",
+        "floor=-",
+    ],
+)
+def test_no_number_or_text_in_an_address_breaks_a_page(
+    mallory: Client, mine: Workload, query: str
+) -> None:
     a_log(mine)
-    for path in ("/workloads", "/environments", reverse("log-window", args=[mine.pk]), reverse("workload-tab", args=[mine.pk, "logs"])):
+    for path in (
+        "/workloads",
+        "/environments",
+        reverse("log-window", args=[mine.pk]),
+        reverse("workload-tab", args=[mine.pk, "logs"]),
+    ):
         assert mallory.get(f"{path}?{query}").status_code < 500
 
 
 def test_what_a_database_cannot_store_is_left_out_of_a_draft(mallory: Client, cast: Cast) -> None:
     mallory.get("/workloads/new")
     draft = Draft.objects.get()
-    mallory.post(f"/workloads/new/{draft.pk}/start/typed", "a%00b=1&name=c%00d", content_type="application/x-www-form-urlencoded")
+    mallory.post(
+        f"/workloads/new/{draft.pk}/start/typed",
+        "a%00b=1&name=c%00d",
+        content_type="application/x-www-form-urlencoded",
+    )
     draft.refresh_from_db()
     assert draft.data["start"] == {"ab": ["1"], "name": ["cd"]}
     assert mallory.get("/environments?search=a%00&after=b%00~x").status_code == 200
@@ -129,7 +200,18 @@ def test_a_filter_that_no_database_understands_is_refused_wherever_it_stands(cas
     Caller(cast.mallory)("GET", "/workloads?filterBy=name==a%00&filterBy=name==b", status=400)
 
 
-@pytest.mark.parametrize("name", ["../../../etc/cron.d/x", "/etc/passwd", "..", "a\\..\\b", "C:evil", "\x1b]0;x\x07", "\u202etxt.exe"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../../etc/cron.d/x",
+        "/etc/passwd",
+        "..",
+        "a\\..\\b",
+        "C:evil",
+        "\x1b]0;x\x07",
+        "\u202etxt.exe",
+    ],
+)
 def test_a_pods_name_leads_nowhere_in_a_zip(mine: Workload, name: str) -> None:
     log = a_log(mine, name)
     archive = zipfile.ZipFile(io.BytesIO(b"".join(zipped([log], timestamps=True))))
@@ -150,16 +232,22 @@ def test_who_may_not_see_a_log_any_more_is_sent_no_more_of_it() -> None:
     moments, answers = iter([0.0, 1.0, 31.0, 31.0, 32.0, 62.0]), iter([True, False])
 
     async def read() -> list[bytes]:
-        followed = api_logs._while_allowed(_chunks(9), 1, lambda: next(answers), lambda: next(moments))
+        followed = api_logs._while_allowed(
+            _chunks(9), 1, lambda: next(answers), lambda: next(moments)
+        )
         return [chunk async for chunk in followed]
 
     assert asyncio.run(read()) == [b"0", b"1", b"2"]
     assert not logbook.streams.full(1)
 
 
-def test_a_role_that_is_taken_and_a_token_that_is_void_end_what_is_followed(cast: Cast, theirs: Workload) -> None:
+def test_a_role_that_is_taken_and_a_token_that_is_void_end_what_is_followed(
+    cast: Cast, theirs: Workload
+) -> None:
     def request(user: User) -> Any:
-        return APIRequestFactory().get("/", headers={"authorization": f"Bearer {tokens.issue(user)[0]}"})
+        return APIRequestFactory().get(
+            "/", headers={"authorization": f"Bearer {tokens.issue(user)[0]}"}
+        )
 
     vera, bob = request(cast.vera), request(cast.bob)
     assert api_logs._may_see(vera, theirs.pk)

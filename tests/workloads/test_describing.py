@@ -26,7 +26,9 @@ from workloads.views.describing import sections
 
 def told(spec: Spec) -> dict[str, str]:
     """The facts of all sections by name."""
-    return {fact.name: "; ".join(fact.values) for section in sections(spec) for fact in section.facts}
+    return {
+        fact.name: "; ".join(fact.values) for section in sections(spec) for fact in section.facts
+    }
 
 
 CASES: list[tuple[Spec, dict[str, str]]] = [
@@ -35,7 +37,9 @@ CASES: list[tuple[Spec, dict[str, str]]] = [
         {"Framework": "TensorFlow", "Configuration": "Workers & chief", "Parameter servers": "2"},
     ),
     (
-        train1(framework=Framework.MPI, mpi=Mpi(4, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh")),
+        train1(
+            framework=Framework.MPI, mpi=Mpi(4, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh")
+        ),
         {
             "Configuration": "Workers & launcher",
             "Slots per worker": "4",
@@ -43,11 +47,26 @@ CASES: list[tuple[Spec, dict[str, str]]] = [
             "SSH path": "/home/mpi/.ssh",
         },
     ),
-    (train1(framework=Framework.JAX, configuration=Configuration.WORKERS_ONLY), {"Configuration": "Workers only"}),
-    (train1(elastic=Elastic(1, 4, 9)), {"Workers while it runs": "1 to 4", "Restarts while workers come and go": "at most 9"}),
     (
-        train1(setup=Setup(Environment("x"), node_pools=("fast", "slow"), topology=Topology("rack", required=True))),
-        {"Node pools, in order": "fast; slow", "Together on nodes with the same": "rack (required)"},
+        train1(framework=Framework.JAX, configuration=Configuration.WORKERS_ONLY),
+        {"Configuration": "Workers only"},
+    ),
+    (
+        train1(elastic=Elastic(1, 4, 9)),
+        {"Workers while it runs": "1 to 4", "Restarts while workers come and go": "at most 9"},
+    ),
+    (
+        train1(
+            setup=Setup(
+                Environment("x"),
+                node_pools=("fast", "slow"),
+                topology=Topology("rack", required=True),
+            )
+        ),
+        {
+            "Node pools, in order": "fast; slow",
+            "Together on nodes with the same": "rack (required)",
+        },
     ),
 ]
 
@@ -59,25 +78,41 @@ def test_what_was_chosen_is_told(spec: Spec, facts: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("framework", "word"), [(Framework.PYTORCH, "master"), (Framework.TENSORFLOW, "chief"), (Framework.MPI, "launcher")]
+    ("framework", "word"),
+    [(Framework.PYTORCH, "master"), (Framework.TENSORFLOW, "chief"), (Framework.MPI, "launcher")],
 )
 def test_the_master_is_called_as_the_framework_calls_it(framework: Framework, word: str) -> None:
-    titles = [section.title for section in sections(train1(framework=framework, master=MasterChanges(cpu_request="2")))]
+    titles = [
+        section.title
+        for section in sections(train1(framework=framework, master=MasterChanges(cpu_request="2")))
+    ]
     assert f"Where the {word} differs from the workers" in titles
 
 
 VOLUMES = [
     (
-        NewClaim(path="/a", size="1Gi", modes=(ClaimAccess.MANY_WRITE,), access=Access.RANK_0_WRITES),
+        NewClaim(
+            path="/a", size="1Gi", modes=(ClaimAccess.MANY_WRITE,), access=Access.RANK_0_WRITES
+        ),
         "/a: a new PVC of 1Gi (ReadWriteMany), writable by rank 0 only",
     ),
     (
         NewClaim(path="/a", size="1Gi", storage_class="fast", ephemeral=True),
         "/a: a new PVC for each pod of 1Gi of class fast (ReadWriteOnce)",
     ),
-    (Git(path="/a", repository="https://h/x"), "/a: its default branch of the Git repository https://h/x"),
     (
-        Git(path="/a", repository="git@h:x", revision="v1", secret="key", credential=GitAccess.SSH_KEY, access=Access.READ_ONLY),
+        Git(path="/a", repository="https://h/x"),
+        "/a: its default branch of the Git repository https://h/x",
+    ),
+    (
+        Git(
+            path="/a",
+            repository="git@h:x",
+            revision="v1",
+            secret="key",
+            credential=GitAccess.SSH_KEY,
+            access=Access.READ_ONLY,
+        ),
         "/a: v1 of the Git repository git@h:x, opened by the Secret key, read only",
     ),
     (

@@ -1,4 +1,6 @@
-"""A workload's details: their parts, the history's filter and pages, the pods, what was asked for, and what may be done."""
+"""A workload's details: their parts, the history's filter and pages, the pods, what was asked for,
+and what may be done.
+"""
 
 import re
 from typing import Any
@@ -76,7 +78,10 @@ def test_only_what_makes_sense_can_be_done_and_the_rest_says_why_not(
     html = page(cast.bob, workload)
     for action, possible in (("stop", stop), ("run", run), ("delete", delete)):
         assert (f'action="/workloads/{workload.pk}/{action}"' in html) is possible, action
-        assert bool(re.search(rf'id="act-{action}" aria-disabled="true" title="\w[^"]+\."', html)) is not possible, action
+        assert (
+            bool(re.search(rf'id="act-{action}" aria-disabled="true" title="\w[^"]+\."', html))
+            is not possible
+        ), action
     assert f"/workloads/new?copy={workload.pk}" in html
 
 
@@ -88,7 +93,14 @@ def test_a_viewer_is_told_who_may(cast: Cast) -> None:
 
 def test_all_attempts_stay_visible(cast: Cast) -> None:
     workload = a_workload(cast.team_a, attempt=2)
-    Attempt.objects.create(workload=workload, number=1, status="Failed", reason="it fell", ended="1 failed, 2 stopped", asked_by=cast.bob)
+    Attempt.objects.create(
+        workload=workload,
+        number=1,
+        status="Failed",
+        reason="it fell",
+        ended="1 failed, 2 stopped",
+        asked_by=cast.bob,
+    )
     html = page(cast.vera, workload)
     for told in ("2 attempts", "it fell", "1 failed, 2 stopped", "by bob"):
         assert told in html
@@ -96,7 +108,9 @@ def test_all_attempts_stay_visible(cast: Cast) -> None:
 
 def test_the_history_is_in_one_order_of_time_the_newest_first(cast: Cast) -> None:
     workload = a_workload(cast.team_a)
-    an_event(workload, "second", minutes=2, kind="cluster", reason="Pulled", source="kubelet", count=3)
+    an_event(
+        workload, "second", minutes=2, kind="cluster", reason="Pulled", source="kubelet", count=3
+    )
     an_event(workload, "first", minutes=1, old="Pending")
     an_event(workload, "third", minutes=3, kind="action", new="", by=cast.bob)
     html = page(cast.vera, workload)
@@ -117,14 +131,19 @@ def test_the_history_is_in_one_order_of_time_the_newest_first(cast: Cast) -> Non
         ("kind=nonsense&attempt=x", ["warned", "old", "did", "moved"]),
     ],
 )
-def test_the_history_can_be_filtered_on_the_page_and_as_a_part(cast: Cast, query: str, shown: list[str]) -> None:
+def test_the_history_can_be_filtered_on_the_page_and_as_a_part(
+    cast: Cast, query: str, shown: list[str]
+) -> None:
     workload = a_workload(cast.team_a, attempt=2)
     an_event(workload, "moved", minutes=1, new="")
     an_event(workload, "did", minutes=2, kind="action", new="")
     an_event(workload, "old", minutes=3, kind="cluster", new="", attempt=1)
     an_event(workload, "warned", minutes=4, kind="cluster", new="", is_warning=True, subject="p-1")
     for path in (f"?{query}", f"/events?{query}"):
-        assert [text.removeprefix("Warning: ") for text in texts(page(cast.vera, workload, path, **{"HX-Request": "true"}))] == shown
+        assert [
+            text.removeprefix("Warning: ")
+            for text in texts(page(cast.vera, workload, path, **{"HX-Request": "true"}))
+        ] == shown
 
 
 def test_older_events_are_a_link_away_and_the_newest_page_asks_for_itself(cast: Cast) -> None:
@@ -142,7 +161,14 @@ def test_older_events_are_a_link_away_and_the_newest_page_asks_for_itself(cast: 
 
 def test_hostile_texts_of_the_cluster_are_shown_as_text(cast: Cast) -> None:
     workload = a_workload(cast.team_a, reason=HOSTILE, trouble=HOSTILE, ended=HOSTILE[:80])
-    an_event(workload, HOSTILE, reason=HOSTILE, source=HOSTILE, subject=HOSTILE, subject_kind=HOSTILE[:40])
+    an_event(
+        workload,
+        HOSTILE,
+        reason=HOSTILE,
+        source=HOSTILE,
+        subject=HOSTILE,
+        subject_kind=HOSTILE[:40],
+    )
     a_pod(workload, name=HOSTILE, reason=HOSTILE, node=HOSTILE, image=HOSTILE, status=HOSTILE[:60])
     for path in ("", "/details", "/head", "/events", "/pods"):
         html = page(cast.vera, workload, path)
@@ -172,11 +198,37 @@ def test_a_definition_that_cannot_be_read_is_said_and_breaks_nothing(cast: Cast)
 
 def test_the_pods_dialog_tells_of_every_pod_of_every_attempt(cast: Cast) -> None:
     workload = a_workload(cast.team_a, attempt=2)
-    a_pod(workload, "worker", 0, node="node-1", gpus="0.1", restarts=2, image="some/image", started_at=NOON)
+    a_pod(
+        workload,
+        "worker",
+        0,
+        node="node-1",
+        gpus="0.1",
+        restarts=2,
+        image="some/image",
+        started_at=NOON,
+    )
     a_pod(workload, "master", reason="image is missing", status="ErrImagePull", phase="Pending")
-    old = a_pod(workload, "worker", 0, attempt=1, name="old-worker", phase="Failed", status="OOMKilled", vanished_at=timezone.now())
+    old = a_pod(
+        workload,
+        "worker",
+        0,
+        attempt=1,
+        name="old-worker",
+        phase="Failed",
+        status="OOMKilled",
+        vanished_at=timezone.now(),
+    )
     html = page(cast.vera, workload, "/pods", **{"HX-Request": "true"})
-    for told in ("node-1", "some/image", "image is missing", "ErrImagePull", "OOMKilled", "gone from the cluster", "Attempt 1 (over)"):
+    for told in (
+        "node-1",
+        "some/image",
+        "image is missing",
+        "ErrImagePull",
+        "OOMKilled",
+        "gone from the cluster",
+        "Attempt 1 (over)",
+    ):
         assert told in html, told
     assert html.index("train1-master-0") < html.index("train1-worker-0") < html.index("old-worker")
     assert f'/workloads/{workload.pk}/logs?pod={old.pk}"' in html

@@ -20,7 +20,9 @@ TRACE = [
 ]
 
 
-def fails(*pods: Object, logs: Mapping[str, list[str]] | None = None, job: Object = FAILED) -> Diagnosis:
+def fails(
+    *pods: Object, logs: Mapping[str, list[str]] | None = None, job: Object = FAILED
+) -> Diagnosis:
     told = why_failed(job, pods, logs)
     assert told is not None
     return told
@@ -35,11 +37,19 @@ def test_the_rank_whose_own_error_it_was_is_named_though_another_ended_before_it
     logs = {"train1-master-0": ["RuntimeError: Connection reset by peer"], "train1-worker-0": TRACE}
     told = fails(*pods, logs=logs)
     assert told.sentence == "Worker 0 (rank 1) failed first: the program ended with exit code 1."
-    assert (told.pod, told.container, told.line, told.line_index) == ("train1-worker-0", "pytorch", "ValueError: bad data", 4)
+    assert (told.pod, told.container, told.line, told.line_index) == (
+        "train1-worker-0",
+        "pytorch",
+        "ValueError: bad data",
+        4,
+    )
 
 
 def test_a_failure_long_before_the_others_is_the_first_whatever_its_log_says() -> None:
-    pods = [ended("worker", 0, 1, "2026-11-21T00:05:00Z"), ended("worker", 1, 1, "2026-11-21T00:00:00Z")]
+    pods = [
+        ended("worker", 0, 1, "2026-11-21T00:05:00Z"),
+        ended("worker", 1, 1, "2026-11-21T00:00:00Z"),
+    ]
     told = fails(*pods, logs={"train1-worker-0": TRACE, "train1-worker-1": ["connection refused"]})
     assert told.pod == "train1-worker-1"
     assert "another pod's log" in told.help
@@ -47,7 +57,9 @@ def test_a_failure_long_before_the_others_is_the_first_whatever_its_log_says() -
 
 WORDS = [
     (
-        ended("worker", 1, 137, end={"reason": "OOMKilled"}, resources={"limits": {"memory": "1Gi"}}),
+        ended(
+            "worker", 1, 137, end={"reason": "OOMKilled"}, resources={"limits": {"memory": "1Gi"}}
+        ),
         "it was killed for using more memory than its limit of 1 GiB",
     ),
     (ended("worker", 1, 137), "it was killed (SIGKILL, exit code 137)"),
@@ -57,8 +69,14 @@ WORDS = [
     (ended("worker", 1, 126), "its command cannot be executed (exit code 126)"),
     (ended("worker", 1, 255), "the program ended with exit code 255"),
     (ended("worker", 1, 3, restarts=2), "the program ended with exit code 3, after 2 restarts"),
-    (ended("worker", 1, 128, end={"reason": "StartError", "message": "no such file"}), "its container could not be started: no such file"),
-    (ended("worker", 1, 137, reason="Evicted", message="low on disk"), "the cluster ended it (Evicted): low on disk"),
+    (
+        ended("worker", 1, 128, end={"reason": "StartError", "message": "no such file"}),
+        "its container could not be started: no such file",
+    ),
+    (
+        ended("worker", 1, 137, reason="Evicted", message="low on disk"),
+        "the cluster ended it (Evicted): low on disk",
+    ),
 ]
 
 
@@ -68,28 +86,51 @@ def test_an_end_is_told_in_words(obj: Object, words: str) -> None:
 
 
 def test_the_only_pod_is_not_called_the_first() -> None:
-    told = fails(ended("", 0, 1, name="solo-x"), job=batch(condition("Failed", reason="BackoffLimitExceeded")))
+    told = fails(
+        ended("", 0, 1, name="solo-x"),
+        job=batch(condition("Failed", reason="BackoffLimitExceeded")),
+    )
     assert told.sentence == "The pod failed: the program ended with exit code 1."
 
 
 def test_a_container_that_was_started_again_is_judged_by_its_last_end() -> None:
-    again = pod("worker", 0, restarts=1, last={"terminated": {"exitCode": 1, "message": "\n".join(TRACE)}})
+    again = pod(
+        "worker", 0, restarts=1, last={"terminated": {"exitCode": 1, "message": "\n".join(TRACE)}}
+    )
     told = fails(pod("master"), again, job=JOB)
-    assert told.sentence == "Worker 0 (rank 1) failed first: the program ended with exit code 1, after 1 restart."
+    assert (
+        told.sentence
+        == "Worker 0 (rank 1) failed first: the program ended with exit code 1, after 1 restart."
+    )
     assert told.line == "ValueError: bad data"
 
 
 def test_a_run_that_was_asked_to_end_does_not_hide_the_failure_before_it() -> None:
-    before = {"terminated": {"exitCode": 3, "message": "\n".join(TRACE), "finishedAt": "2026-11-21T00:00:00Z"}}
+    before = {
+        "terminated": {
+            "exitCode": 3,
+            "message": "\n".join(TRACE),
+            "finishedAt": "2026-11-21T00:00:00Z",
+        }
+    }
     pods = [ended("master", 0, 143, restarts=1, last=before), ended("worker", 0, 143)]
     told = fails(*pods, logs={"train1-master-0": ["step 1 again"]})
-    assert told.sentence == "The master (rank 0) failed first: the program ended with exit code 3, after 1 restart."
+    assert (
+        told.sentence
+        == "The master (rank 0) failed first: the program ended with exit code 3, after 1 restart."
+    )
     assert (told.line, told.line_index) == ("ValueError: bad data", None)
 
 
 JOBS = [
-    (batch(condition("Failed", reason="DeadlineExceeded", message="too long")), "It ran longer than it was allowed to: too long."),
-    (batch(condition("Failed", reason="BackoffLimitExceeded")), "It was tried as often as its backoff limit allows."),
+    (
+        batch(condition("Failed", reason="DeadlineExceeded", message="too long")),
+        "It ran longer than it was allowed to: too long.",
+    ),
+    (
+        batch(condition("Failed", reason="BackoffLimitExceeded")),
+        "It was tried as often as its backoff limit allows.",
+    ),
     (
         pytorch(condition("Failed", reason="PyTorchJobFailedValidation", message="no Worker")),
         "The training operator refused it: no Worker.",
@@ -113,14 +154,32 @@ NCCL = "[E ProcessGroupNCCL.cpp:1] Watchdog caught collective operation timeout"
 CLUES = [
     (TRACE, "ValueError: bad data", True),
     (
-        [*TRACE, "", "During handling of the above exception, another exception occurred:", *TRACE[1:4], "KeyError: 1"],
+        [
+            *TRACE,
+            "",
+            "During handling of the above exception, another exception occurred:",
+            *TRACE[1:4],
+            "KeyError: 1",
+        ],
         "ValueError: bad data",
         True,
     ),
-    ([f"2026-11-21T00:00:00.123456789Z [rank0]: {line}" for line in TRACE], "ValueError: bad data", True),
-    (["\x1b[31mTraceback (most recent call last):\x1b[0m", "  x", "my.pkg.Oops: no"], "my.pkg.Oops: no", True),
+    (
+        [f"2026-11-21T00:00:00.123456789Z [rank0]: {line}" for line in TRACE],
+        "ValueError: bad data",
+        True,
+    ),
+    (
+        ["\x1b[31mTraceback (most recent call last):\x1b[0m", "  x", "my.pkg.Oops: no"],
+        "my.pkg.Oops: no",
+        True,
+    ),
     (["error: retrying", CUDA], CUDA, True),
-    (["NCCL WARN watchdog timeout", "bash: trian: command not found"], "bash: trian: command not found", True),
+    (
+        ["NCCL WARN watchdog timeout", "bash: trian: command not found"],
+        "bash: trian: command not found",
+        True,
+    ),
     (["fine", NCCL], NCCL, True),
     (["start", "Killed"], "Killed", True),
     (["one", "FATAL: nothing works", "two"], "FATAL: nothing works", True),
@@ -142,8 +201,15 @@ def test_no_lines_have_no_clue() -> None:
 
 
 def test_help_fits_what_the_log_says() -> None:
-    told = fails(ended("worker", 0, 1), pod("master"), logs={"train1-worker-0": ["ModuleNotFoundError: No module named 'x'"]})
-    assert told.help == "The image lacks a module that the program needs: add it to the image, or choose another image."
+    told = fails(
+        ended("worker", 0, 1),
+        pod("master"),
+        logs={"train1-worker-0": ["ModuleNotFoundError: No module named 'x'"]},
+    )
+    assert told.help == (
+        "The image lacks a module that the program needs: add it to the image, or choose "
+        "another image."
+    )
 
 
 def test_a_huge_hostile_log_is_cut() -> None:

@@ -1,4 +1,6 @@
-"""Why a workload waits or failed, from rows: quota, nodes, who holds what and may be named, events, and the place in a kept log."""
+"""Why a workload waits or failed, from rows: quota, nodes, who holds what and may be named, events,
+and the place in a kept log.
+"""
 
 from decimal import Decimal
 from typing import Any
@@ -29,21 +31,37 @@ def _fresh() -> None:
 
 def waiting(cast: Cast, gpus: int = 3, **fields: Any) -> Workload:
     """One pod that has no node, and four GPUs on the only one there is."""
-    Node.objects.create(cluster=cast.cluster, name="n1", is_ready=True, gpus=4, cpu=64, memory=2**38)
+    Node.objects.create(
+        cluster=cast.cluster, name="n1", is_ready=True, gpus=4, cpu=64, memory=2**38
+    )
     workload = a_workload(cast.team_a, status="Pending", job=JOB, **fields)
-    a_pod(workload, phase="Pending", data=objects.queued("worker", 0, owner="j", resources={"requests": {"nvidia.com/gpu": str(gpus)}}))
+    a_pod(
+        workload,
+        phase="Pending",
+        data=objects.queued(
+            "worker", 0, owner="j", resources={"requests": {"nvidia.com/gpu": str(gpus)}}
+        ),
+    )
     return workload
 
 
 def holding(cast: Cast, project: Any, gpus: int, **fields: Any) -> Workload:
     compute = Compute(gpus=Gpus(devices=gpus), cpu_request="1", memory_request="1Gi")
-    spec = a_spec(project, "holds", setup=Setup(Environment("x"), compute), architecture=Architecture.STANDARD, framework=None)
+    spec = a_spec(
+        project,
+        "holds",
+        setup=Setup(Environment("x"), compute),
+        architecture=Architecture.STANDARD,
+        framework=None,
+    )
     workload = a_workload(project, "holds", spec=to_json(spec), gpus_allocated=gpus, **fields)
     a_pod(workload, role="", node="n1", gpus=gpus)
     return workload
 
 
-def test_it_waits_for_gpus_that_others_hold_who_are_named_to_those_who_may_see_them(cast: Cast) -> None:
+def test_it_waits_for_gpus_that_others_hold_who_are_named_to_those_who_may_see_them(
+    cast: Cast,
+) -> None:
     workload = waiting(cast)
     holding(cast, cast.team_b, 3)
     told = queries.diagnosis_of(workload, cast.bob)
@@ -58,7 +76,10 @@ def test_it_waits_for_gpus_that_others_hold_who_are_named_to_those_who_may_see_t
 def test_pods_that_are_not_ours_count_as_others(cast: Cast) -> None:
     workload = waiting(cast)
     Node.objects.update(used_gpus=2)
-    assert queries.diagnosis_of(workload, cast.alice).sentence == "Needs 3 GPUs; 2 of 4 are free; other projects hold 2."  # type: ignore[union-attr]
+    assert (
+        queries.diagnosis_of(workload, cast.alice).sentence
+        == "Needs 3 GPUs; 2 of 4 are free; other projects hold 2."
+    )  # type: ignore[union-attr]
 
 
 def test_the_quota_is_told_where_the_scheduler_names_it(cast: Cast) -> None:
@@ -80,7 +101,14 @@ def test_the_limit_is_told_where_the_scheduler_names_it(cast: Cast) -> None:
 
 def test_an_event_of_the_cluster_says_why_there_are_no_pods(cast: Cast) -> None:
     workload = a_workload(cast.team_a, status="Pending", job=JOB)
-    an_event(workload, "pods are forbidden", kind="cluster", reason="FailedCreate", subject="train1", subject_kind="Job")
+    an_event(
+        workload,
+        "pods are forbidden",
+        kind="cluster",
+        reason="FailedCreate",
+        subject="train1",
+        subject_kind="Job",
+    )
     told = queries.diagnosis_of(workload, cast.bob)
     assert told is not None
     assert "refuses to make its pods: pods are forbidden" in told.sentence
@@ -95,13 +123,29 @@ def test_nothing_is_said_where_there_is_nothing_to_explain(cast: Cast, status: s
 
 def failed(cast: Cast, lines: bytes = b"") -> tuple[Workload, Pod]:
     """The second worker failed, and there is a log of it."""
-    workload = a_workload(cast.team_a, status="Failed", job={"kind": "PyTorchJob", "metadata": {"name": "train1", "uid": "j"}})
+    workload = a_workload(
+        cast.team_a,
+        status="Failed",
+        job={"kind": "PyTorchJob", "metadata": {"name": "train1", "uid": "j"}},
+    )
     a_pod(workload, "master", phase="Running", data=objects.pod("master", 0, owner="j"))
     data = objects.ended("worker", 1, code=1, owner="j")
-    pod = a_pod(workload, "worker", 1, phase="Failed", name=data["metadata"]["name"], ended_at=timezone.now(), data=data)
+    pod = a_pod(
+        workload,
+        "worker",
+        1,
+        phase="Failed",
+        name=data["metadata"]["name"],
+        ended_at=timezone.now(),
+        data=data,
+    )
     if lines:
         log = Log.objects.create(
-            pod=pod, container="pytorch", path=places.place(workload.pk, pod.uid, "pytorch", 0), size=len(lines), state="complete"
+            pod=pod,
+            container="pytorch",
+            path=places.place(workload.pk, pod.uid, "pytorch", 0),
+            size=len(lines),
+            state="complete",
         )
         path = places.local(log.path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +156,15 @@ def failed(cast: Cast, lines: bytes = b"") -> tuple[Workload, Pod]:
 def test_a_failure_names_the_pod_and_leads_to_the_line_of_its_log(cast: Cast) -> None:
     stamp = b"2026-11-20T12:00:00.000000001Z "
     before = b"".join(stamp + b"step %d\n" % number for number in range(9000))
-    lines = before + stamp + b"Traceback (most recent call last):\n" + stamp + b"  File x\n" + stamp + b"ValueError: no <b>good</b>\n"
+    lines = (
+        before
+        + stamp
+        + b"Traceback (most recent call last):\n"
+        + stamp
+        + b"  File x\n"
+        + stamp
+        + b"ValueError: no <b>good</b>\n"
+    )
     workload, pod = failed(cast, lines)
     told = queries.diagnosis_of(workload, cast.vera)
     assert told is not None
@@ -140,4 +192,8 @@ def test_rooms_are_what_is_left_beside_our_pods_and_others(cast: Cast) -> None:
     holding(cast, cast.team_b, 2)
     Node.objects.update(used_gpus=1, used_cpu=4)
     [room] = queries.rooms(cast.cluster.pk)
-    assert (room.free.gpus, room.free.cpu, room.free.memory) == (Decimal(1), Decimal(59), Decimal(2**38 - 2**30))
+    assert (room.free.gpus, room.free.cpu, room.free.memory) == (
+        Decimal(1),
+        Decimal(59),
+        Decimal(2**38 - 2**30),
+    )

@@ -6,12 +6,26 @@ from typing import Any
 
 import pytest
 
-from tests.workloads.objects import Object, condition, event, group, pod, pytorch, queued, starting, training
+from tests.workloads.objects import (
+    Object,
+    condition,
+    event,
+    group,
+    pod,
+    pytorch,
+    queued,
+    starting,
+    training,
+)
 from workloads.diagnosis import Amounts, Diagnosis, NodeRoom, why_failed, why_waiting
 
 GIB = 1024**3
 GPU = {"limits": {"nvidia.com/gpu": "1"}}
-THREE = [queued("master", resources=GPU), queued("worker", 0, resources=GPU), queued("worker", 1, resources=GPU)]
+THREE = [
+    queued("master", resources=GPU),
+    queued("worker", 0, resources=GPU),
+    queued("worker", 1, resources=GPU),
+]
 FRACTIONS = [queued("worker", index, annotations={"gpu-fraction": "0.5"}) for index in range(3)]
 JOB = pytorch(condition("Created"))
 
@@ -20,7 +34,16 @@ POOL = {"key": "pool", "operator": "In", "values": ["a", "c"]}
 TAINT = {"key": "team", "value": "b", "effect": "NoSchedule"}
 
 
-def node(gpus: float, free: float, *, name: str = "n1", cpu: int = 16, cpu_free: int = 16, memory: int = 64, **more: Any) -> NodeRoom:
+def node(
+    gpus: float,
+    free: float,
+    *,
+    name: str = "n1",
+    cpu: int = 16,
+    cpu_free: int = 16,
+    memory: int = 64,
+    **more: Any,
+) -> NodeRoom:
     total = Amounts(Decimal(str(gpus)), Decimal(cpu), Decimal(memory * GIB))
     left = Amounts(Decimal(str(free)), Decimal(cpu_free), Decimal(memory * GIB))
     return NodeRoom(name, total, left, **more)
@@ -46,8 +69,18 @@ def test_too_few_free_gpus_are_told_with_who_holds_them() -> None:
 
 ROOM = [
     (THREE, [node(4, 0)], {}, "Needs 3 GPUs; none of 4 is free."),
-    (THREE, [node(4, 1)], {"team-b": Decimal(2)}, "Needs 3 GPUs; 1 of 4 is free; team-b holds 2; this project holds 1."),
-    (THREE, [node(4, 1)], {"team-b": Decimal(2), "": Decimal(1)}, "Needs 3 GPUs; 1 of 4 is free; team-b holds 2; further projects hold 1."),
+    (
+        THREE,
+        [node(4, 1)],
+        {"team-b": Decimal(2)},
+        "Needs 3 GPUs; 1 of 4 is free; team-b holds 2; this project holds 1.",
+    ),
+    (
+        THREE,
+        [node(4, 1)],
+        {"team-b": Decimal(2), "": Decimal(1)},
+        "Needs 3 GPUs; 1 of 4 is free; team-b holds 2; further projects hold 1.",
+    ),
     (THREE, [node(2, 2)], {}, "Needs 3 GPUs; the cluster has 2."),
     (
         THREE,
@@ -60,9 +93,17 @@ ROOM = [
         THREE,
         [node(1, 1), node(4, 4, name="n2", usable=False)],
         {},
-        "Needs 3 GPUs; the nodes that would take it have 1; 1 more has some, and is not ready or closed to pods.",
+        (
+            "Needs 3 GPUs; the nodes that would take it have 1; 1 more has some, and is not "
+            "ready or closed to pods."
+        ),
     ),
-    (THREE, [node(1, 1), node(1, 1, name="n2", taints=[TAINT])], {}, "Needs 3 GPUs; the cluster has 2."),
+    (
+        THREE,
+        [node(1, 1), node(1, 1, name="n2", taints=[TAINT])],
+        {},
+        "Needs 3 GPUs; the cluster has 2.",
+    ),
     (THREE, [node(2, 1), node(2, 1, name="n2")], {}, "Needs 3 GPUs; 2 of 4 are free."),
     (THREE, [node(4, 4, usable=False)], {}, "No node of the cluster is ready to take pods."),
     (FRACTIONS, [node(4, 1.25)], {}, "Needs 1.5 GPUs; 1.25 of 4 are free."),
@@ -78,8 +119,18 @@ ROOM = [
         {},
         "Needs 2 GPUs on one node; as much is free, but not on one node.",
     ),
-    ([queued(resources={"requests": {"cpu": "8"}})], [node(0, 0, cpu_free=3)], {}, "Needs 8 CPU cores; 3 of 16 are free."),
-    ([queued(resources={"requests": {"memory": "100Gi"}})], [node(0, 0)], {}, "Needs 100 GiB of memory; the cluster has 64 GiB."),
+    (
+        [queued(resources={"requests": {"cpu": "8"}})],
+        [node(0, 0, cpu_free=3)],
+        {},
+        "Needs 8 CPU cores; 3 of 16 are free.",
+    ),
+    (
+        [queued(resources={"requests": {"memory": "100Gi"}})],
+        [node(0, 0)],
+        {},
+        "Needs 100 GiB of memory; the cluster has 64 GiB.",
+    ),
     (
         [queued(spec={"nodeSelector": {"run.ai/type": "dgx"}})],
         [node(1, 1)],
@@ -87,7 +138,17 @@ ROOM = [
         "No node that can take pods has the label run.ai/type=dgx.",
     ),
     (
-        [queued(spec={"affinity": {"nodeAffinity": {HARD: {"nodeSelectorTerms": [{"matchExpressions": [POOL]}]}}}})],
+        [
+            queued(
+                spec={
+                    "affinity": {
+                        "nodeAffinity": {
+                            HARD: {"nodeSelectorTerms": [{"matchExpressions": [POOL]}]}
+                        }
+                    }
+                }
+            )
+        ],
         [node(1, 1, labels={"pool": "b"})],
         {},
         "No node that can take pods has the label pool In a, c.",
@@ -96,7 +157,10 @@ ROOM = [
         [queued()],
         [node(1, 1, taints=[TAINT])],
         {},
-        "Every node where it could be keeps it away by a taint that it does not tolerate: team=b:NoSchedule.",
+        (
+            "Every node where it could be keeps it away by a taint that it does not tolerate: "
+            "team=b:NoSchedule."
+        ),
     ),
     (
         [queued(message="any", spec={"tolerations": [{"operator": "Exists"}]})],
@@ -110,7 +174,12 @@ ROOM = [
         {},
         "The scheduler found no place for it: later.",
     ),
-    ([queued(message="0/1 nodes: taint")], [node(1, 1)], {}, "The scheduler found no place for it: 0/1 nodes: taint."),
+    (
+        [queued(message="0/1 nodes: taint")],
+        [node(1, 1)],
+        {},
+        "The scheduler found no place for it: 0/1 nodes: taint.",
+    ),
     (
         [queued(annotations={"gpu-memory": "1024"}, message="no device")],
         [node(1, 0)],
@@ -121,18 +190,29 @@ ROOM = [
 ]
 
 
-@pytest.mark.parametrize(("pods", "nodes", "holders", "sentence"), ROOM, ids=[sentence for *_, sentence in ROOM])
-def test_what_the_nodes_lack(pods: list[Object], nodes: list[NodeRoom], holders: Mapping[str, Decimal], sentence: str) -> None:
+@pytest.mark.parametrize(
+    ("pods", "nodes", "holders", "sentence"), ROOM, ids=[sentence for *_, sentence in ROOM]
+)
+def test_what_the_nodes_lack(
+    pods: list[Object], nodes: list[NodeRoom], holders: Mapping[str, Decimal], sentence: str
+) -> None:
     assert waits(pods, *nodes, holders=holders).sentence == sentence
 
 
 QUEUES = [
-    ("OverLimit", queue(quota=2, limit=4, used=2), "Needs 3 GPUs; the project may use at most 4 and uses 2."),
+    (
+        "OverLimit",
+        queue(quota=2, limit=4, used=2),
+        "Needs 3 GPUs; the project may use at most 4 and uses 2.",
+    ),
     ("OverLimit", queue(quota=2, limit=-1, used=2), "CPU limit reached."),
     (
         "NonPreemptibleOverQuota",
         queue(quota=2, limit=4, used=1),
-        "It is not preemptible and so must fit into the project's quota: it needs 3 GPUs; the quota is 2, of which 1 is in use.",
+        (
+            "It is not preemptible and so must fit into the project's quota: it needs 3 GPUs; "
+            "the quota is 2, of which 1 is in use."
+        ),
     ),
     ("QueueDoesNotExist", None, "CPU limit reached."),
     ("Unschedulable", None, "The scheduler found no place for it: CPU limit reached."),
@@ -141,14 +221,21 @@ QUEUES = [
 
 @pytest.mark.parametrize(("reason", "given", "sentence"), QUEUES, ids=range(len(QUEUES)))
 def test_what_the_project_s_queue_refuses(reason: str, given: Object | None, sentence: str) -> None:
-    assert waits(THREE, pod_group=group(reason, "CPU limit reached"), queue=given).sentence == sentence
+    assert (
+        waits(THREE, pod_group=group(reason, "CPU limit reached"), queue=given).sentence == sentence
+    )
 
 
 def of_department(reason: str, **numbers: Any) -> Object:
-    """The PodGroup of a project's workload that the queue of the department refuses, with its numbers of GPUs."""
+    """The PodGroup of a project's workload that the queue of the department refuses, with its
+    numbers of GPUs.
+    """
     refused = group(reason, "research quota has reached the allowable limit")
     refused["spec"]["queue"] = "team-a"
-    said = {"name": "research", **{name: {"nvidia.com/gpu": amount} for name, amount in numbers.items()}}
+    said = {
+        "name": "research",
+        **{name: {"nvidia.com/gpu": amount} for name, amount in numbers.items()},
+    }
     refused["status"]["schedulingConditions"][0]["reasons"][0]["details"] = {"queueDetails": said}
     return refused
 
@@ -163,7 +250,10 @@ DEPARTMENTS = [
             "queueAllocatedNonPreemptibleResources": "1",
         },
         f"{DEPARTMENT_FULL}: it needs 1 GPU; the quota is 1, of which 1 is in use.",
-        "Make it preemptible, ask for less, or ask an administrator for more quota for the department.",
+        (
+            "Make it preemptible, ask for less, or ask an administrator for more quota for the "
+            "department."
+        ),
     ),
     (
         "NonPreemptibleOverQuota",
@@ -185,25 +275,56 @@ DEPARTMENTS = [
     ),
     (
         "OverLimit",
-        {"podGroupRequestedResources": "2", "queueResourceLimits": "4", "queueAllocatedResources": 3},
+        {
+            "podGroupRequestedResources": "2",
+            "queueResourceLimits": "4",
+            "queueAllocatedResources": 3,
+        },
         "Needs 2 GPUs; the department may use at most 4 and uses 3.",
         "It starts by itself as soon as there is room.",
     ),
-    ("OverLimit", {"queueResourceLimits": "2"}, "Needs 3 GPUs; the department may use at most 2 and uses 0.", "Ask for less, or ask"),
-    ("OverLimit", {}, "It would pass the limit of its department: research quota has reached the allowable limit.", "It starts by itself"),
+    (
+        "OverLimit",
+        {"queueResourceLimits": "2"},
+        "Needs 3 GPUs; the department may use at most 2 and uses 0.",
+        "Ask for less, or ask",
+    ),
+    (
+        "OverLimit",
+        {},
+        (
+            "It would pass the limit of its department: research quota has reached the allowable "
+            "limit."
+        ),
+        "It starts by itself",
+    ),
     (
         "OverLimit",
         {"queueResourceLimits": "-1"},
-        "It would pass the limit of its department: research quota has reached the allowable limit.",
+        (
+            "It would pass the limit of its department: research quota has reached the allowable "
+            "limit."
+        ),
         "It",
     ),
-    ("Unschedulable", {}, "The scheduler found no place for it: research quota has reached the allowable limit.", "It starts by itself"),
+    (
+        "Unschedulable",
+        {},
+        "The scheduler found no place for it: research quota has reached the allowable limit.",
+        "It starts by itself",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("reason", "numbers", "sentence", "advice"), DEPARTMENTS, ids=range(len(DEPARTMENTS)))
-def test_what_the_department_s_queue_refuses(reason: str, numbers: dict[str, Any], sentence: str, advice: str) -> None:
-    told = waits(THREE, pod_group=of_department(reason, **numbers), queue=queue(quota=9, limit=9, used=0))
+@pytest.mark.parametrize(
+    ("reason", "numbers", "sentence", "advice"), DEPARTMENTS, ids=range(len(DEPARTMENTS))
+)
+def test_what_the_department_s_queue_refuses(
+    reason: str, numbers: dict[str, Any], sentence: str, advice: str
+) -> None:
+    told = waits(
+        THREE, pod_group=of_department(reason, **numbers), queue=queue(quota=9, limit=9, used=0)
+    )
     assert told.sentence == sentence
     assert told.help.startswith(advice)
 
@@ -216,7 +337,10 @@ def test_a_refusal_by_the_project_s_own_queue_is_the_project_s() -> None:
 
 
 def test_pods_that_the_cluster_refuses_are_told_from_the_events() -> None:
-    events = [event("train1", "FailedCreatePod", "old", "2026-11-20T00:00:00Z"), event("train1", "FailedCreatePod", "exceeded quota: gpu")]
+    events = [
+        event("train1", "FailedCreatePod", "old", "2026-11-20T00:00:00Z"),
+        event("train1", "FailedCreatePod", "exceeded quota: gpu"),
+    ]
     told = waits([], events=events)
     assert told.sentence == "The cluster refuses to make its pods: exceeded quota: gpu."
     assert "quota of its own" in told.help
@@ -225,8 +349,14 @@ def test_pods_that_the_cluster_refuses_are_told_from_the_events() -> None:
 
 def test_pods_that_are_refused_beside_others_are_told_too() -> None:
     events = [event("train1", "FailedCreatePod", "exceeded quota: gpu")]
-    assert waits(THREE[:2], events=events).sentence == "The cluster refuses to make its pods: exceeded quota: gpu."
-    assert waits(THREE, events=events).sentence == "It is queued: the scheduler has not looked at its pods yet."
+    assert (
+        waits(THREE[:2], events=events).sentence
+        == "The cluster refuses to make its pods: exceeded quota: gpu."
+    )
+    assert (
+        waits(THREE, events=events).sentence
+        == "It is queued: the scheduler has not looked at its pods yet."
+    )
 
 
 @pytest.mark.parametrize(
@@ -239,9 +369,13 @@ def test_pods_that_are_refused_beside_others_are_told_too() -> None:
         ("MPIJob", "train1-launcher", "FailedCreate"),
     ],
 )
-def test_what_operators_say_of_a_job_of_which_they_make_nothing(kind: str, subject: str, reason: str) -> None:
+def test_what_operators_say_of_a_job_of_which_they_make_nothing(
+    kind: str, subject: str, reason: str
+) -> None:
     job = training(kind, {"nodes": 2} if kind == "TrainJob" else {"Launcher": 1, "Worker": 2})
-    about = event(subject, reason, "the name is too long") | {"involvedObject": {"kind": "Job", "name": subject}}
+    about = event(subject, reason, "the name is too long") | {
+        "involvedObject": {"kind": "Job", "name": subject}
+    }
     told = why_waiting(job, [], events=[about])
     assert told is not None
     assert told.sentence == "The cluster refuses to make its pods: the name is too long."
@@ -249,33 +383,63 @@ def test_what_operators_say_of_a_job_of_which_they_make_nothing(kind: str, subje
 
 @pytest.mark.parametrize(
     "message",
-    ["0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.", 'persistentvolumeclaim "data" not found.'],
+    [
+        "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
+        'persistentvolumeclaim "data" not found.',
+    ],
 )
 def test_a_volume_that_is_not_there_comes_before_room(message: str) -> None:
     told = waits([queued(message=message, resources=GPU)], node(4, 0))
     assert (told.sentence, told.pod) == (f"It waits for a volume: {message}", "train1-worker-0")
     assert "storage class" in told.help
-    assert waits(THREE, node(4, 0), pod_group=group("Unschedulable", message)).sentence == f"It waits for a volume: {message}"
+    assert (
+        waits(THREE, node(4, 0), pod_group=group("Unschedulable", message)).sentence
+        == f"It waits for a volume: {message}"
+    )
 
 
-FETCHING = {"initContainers": [{"name": "fetch-volume-1", "image": "git-sync:v4", "resources": {"limits": {"memory": "1Gi"}}}]}
+FETCHING = {
+    "initContainers": [
+        {
+            "name": "fetch-volume-1",
+            "image": "git-sync:v4",
+            "resources": {"limits": {"memory": "1Gi"}},
+        }
+    ]
+}
 
 
 def fetching(state: Object, **more: Any) -> Object:
-    made = pod(phase="Pending", ready=False, state={"waiting": {"reason": "PodInitializing"}}, spec=FETCHING, **more)
+    made = pod(
+        phase="Pending",
+        ready=False,
+        state={"waiting": {"reason": "PodInitializing"}},
+        spec=FETCHING,
+        **more,
+    )
     made["spec"]["containers"] = [{"name": "pytorch", "image": "train:1"}]
-    made["status"]["initContainerStatuses"] = [{"name": "fetch-volume-1", "restartCount": 2, **state}]
+    made["status"]["initContainerStatuses"] = [
+        {"name": "fetch-volume-1", "restartCount": 2, **state}
+    ]
     return made
 
 
 def test_what_fetches_is_told_from_the_program_that_waits_for_it() -> None:
-    told = waits([fetching({"state": {"waiting": {"reason": "ErrImagePull", "message": "no such host"}}})])
-    assert told.sentence == "The image git-sync:v4 of worker 0 cannot be pulled (ErrImagePull): no such host."
+    told = waits(
+        [fetching({"state": {"waiting": {"reason": "ErrImagePull", "message": "no such host"}}})]
+    )
+    assert (
+        told.sentence
+        == "The image git-sync:v4 of worker 0 cannot be pulled (ErrImagePull): no such host."
+    )
     assert told.help.startswith("It is not the workload's own")
     failed = {"terminated": {"exitCode": 1, "message": "fatal: repository not found"}}
-    told = waits([fetching({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": failed})])
+    told = waits(
+        [fetching({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": failed})]
+    )
     assert told.sentence == (
-        "Fetch-volume-1, which has to end well before worker 0 starts, keeps ending with exit code 1 and waits before it is started again, "
+        "Fetch-volume-1, which has to end well before worker 0 starts, keeps ending with exit "
+        "code 1 and waits before it is started again, "
         "after 2 restarts."
     )
     assert "Secret" in told.help
@@ -283,7 +447,9 @@ def test_what_fetches_is_told_from_the_program_that_waits_for_it() -> None:
     ended_for_good["status"]["phase"] = "Failed"
     told = why_failed(pytorch(condition("Failed")), [ended_for_good])
     assert told is not None
-    assert "fetch-volume-1, which has to end well before the program starts, did not" in told.sentence
+    assert (
+        "fetch-volume-1, which has to end well before the program starts, did not" in told.sentence
+    )
     assert (told.container, told.line) == ("fetch-volume-1", "fatal: repository not found")
     assert "address" in told.help
 
@@ -299,19 +465,44 @@ STARTS = [
         [],
         'Worker 0 refers to something that is not there: secret "s" not found.',
     ),
-    (starting(reason="RunContainerError", message="exec"), [], "The container of worker 0 cannot be started (RunContainerError): exec."),
     (
-        pod(ready=False, restarts=4, state={"waiting": {"reason": "CrashLoopBackOff"}}, last={"terminated": {"exitCode": 1}}),
+        starting(reason="RunContainerError", message="exec"),
         [],
-        "Worker 0 keeps ending with exit code 1 and waits before it is started again, after 4 restarts.",
+        "The container of worker 0 cannot be started (RunContainerError): exec.",
     ),
-    (starting(), [event("train1-worker-0", "FailedMount", "no such claim")], "A volume of worker 0 cannot be mounted: no such claim."),
-    (starting(), [], "0 of 1 pods are ready; worker 0 is starting: its image is pulled and its volumes are mounted."),
+    (
+        pod(
+            ready=False,
+            restarts=4,
+            state={"waiting": {"reason": "CrashLoopBackOff"}},
+            last={"terminated": {"exitCode": 1}},
+        ),
+        [],
+        (
+            "Worker 0 keeps ending with exit code 1 and waits before it is started again, after "
+            "4 restarts."
+        ),
+    ),
+    (
+        starting(),
+        [event("train1-worker-0", "FailedMount", "no such claim")],
+        "A volume of worker 0 cannot be mounted: no such claim.",
+    ),
+    (
+        starting(),
+        [],
+        (
+            "0 of 1 pods are ready; worker 0 is starting: its image is pulled and its volumes "
+            "are mounted."
+        ),
+    ),
 ]
 
 
 @pytest.mark.parametrize(("obj", "events", "sentence"), STARTS, ids=range(len(STARTS)))
-def test_why_a_pod_with_a_node_does_not_run(obj: Object, events: list[Object], sentence: str) -> None:
+def test_why_a_pod_with_a_node_does_not_run(
+    obj: Object, events: list[Object], sentence: str
+) -> None:
     assert waits([obj], events=events).sentence == sentence
 
 
@@ -328,9 +519,18 @@ def test_what_runs_waits_for_nothing() -> None:
 def test_a_node_s_room_is_what_its_pods_leave() -> None:
     obj = {
         "metadata": {"name": "n1", "labels": {"a": "b"}},
-        "status": {"allocatable": {"nvidia.com/gpu": "4", "cpu": "8", "memory": "16Gi"}, "conditions": [condition("Ready")]},
+        "status": {
+            "allocatable": {"nvidia.com/gpu": "4", "cpu": "8", "memory": "16Gi"},
+            "conditions": [condition("Ready")],
+        },
     }
-    on_it = [pod(resources=GPU | {"requests": {"cpu": "500m", "memory": "1Gi"}}), pod(annotations={"gpu-fraction": "0.5"})]
+    on_it = [
+        pod(resources=GPU | {"requests": {"cpu": "500m", "memory": "1Gi"}}),
+        pod(annotations={"gpu-fraction": "0.5"}),
+    ]
     room = NodeRoom.of(obj, on_it)
-    assert (room.total.gpus, room.free) == (4, Amounts(Decimal("2.5"), Decimal("7.5"), Decimal(15 * GIB)))
+    assert (room.total.gpus, room.free) == (
+        4,
+        Amounts(Decimal("2.5"), Decimal("7.5"), Decimal(15 * GIB)),
+    )
     assert NodeRoom.of(obj | {"spec": {"unschedulable": True}}, []).usable is False

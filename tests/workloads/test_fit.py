@@ -15,7 +15,17 @@ from tests.cast import Cast, a_spec
 from workloads import fit
 from workloads.fit import Verdict
 from workloads.models import Pod, Workload
-from workloads.specs import Compute, Elastic, Environment, Gpus, Lifecycle, MasterChanges, Preemptibility, Setup, Spec
+from workloads.specs import (
+    Compute,
+    Elastic,
+    Environment,
+    Gpus,
+    Lifecycle,
+    MasterChanges,
+    Preemptibility,
+    Setup,
+    Spec,
+)
 
 pytestmark = pytest.mark.django_db
 GI = 1 << 30
@@ -23,12 +33,26 @@ GI = 1 << 30
 
 def a_node(cast: Cast, name: str = "n1", gpus: int = 4, **more: Any) -> Node:
     return Node.objects.create(
-        **({"cluster": cast.cluster, "name": name, "is_ready": True, "gpus": gpus, "cpu": 8, "memory": 16 * GI} | more)
+        **(
+            {
+                "cluster": cast.cluster,
+                "name": name,
+                "is_ready": True,
+                "gpus": gpus,
+                "cpu": 8,
+                "memory": 16 * GI,
+            }
+            | more
+        )
     )
 
 
 def asking(project: Project, gpus: Gpus, **more: Any) -> Spec:
-    setup = Setup(Environment("x"), Compute(gpus, cpu_request="1", memory_request="1Gi"), node_type=more.pop("node_type", ""))
+    setup = Setup(
+        Environment("x"),
+        Compute(gpus, cpu_request="1", memory_request="1Gi"),
+        node_type=more.pop("node_type", ""),
+    )
     return a_spec(project, setup=setup, **more)
 
 
@@ -45,7 +69,14 @@ def hold(project: Project, gpus: str, node: str = "n1", status: str = "Running")
     requests = {"requests": {"cpu": "1", "memory": "1Gi"}}
     data = {"spec": {"containers": [{"resources": requests}]}}
     Pod.objects.create(
-        workload=workload, attempt=1, uid=workload.name, name=workload.name, node=node, phase="Running", gpus=gpus, data=data
+        workload=workload,
+        attempt=1,
+        uid=workload.name,
+        name=workload.name,
+        node=node,
+        phase="Running",
+        gpus=gpus,
+        data=data,
     )
 
 
@@ -65,7 +96,15 @@ QUOTA: list[tuple[str, Gpus, dict[str, Any], str, Verdict, str]] = [
 
 
 @pytest.mark.parametrize(("held", "gpus", "more", "quota", "verdict", "words"), QUOTA)
-def test_the_quota(cast: Cast, held: str, gpus: Gpus, more: dict[str, Any], quota: str, verdict: Verdict, words: str) -> None:
+def test_the_quota(
+    cast: Cast,
+    held: str,
+    gpus: Gpus,
+    more: dict[str, Any],
+    quota: str,
+    verdict: Verdict,
+    words: str,
+) -> None:
     cast.team_a.gpu_quota = Decimal(quota) if quota else None
     hold(cast.team_a, held)
     hold(cast.team_a, "5", status="Completed")
@@ -80,9 +119,15 @@ def test_the_limit(cast: Cast) -> None:
     hold(cast.team_a, "1")
     assert "It runs while others leave GPUs free" in fit.of(spec, cast.team_a).quota.text
     hold(cast.team_a, "1")
-    assert "2 GPUs, and 4 GPUs is the most it may hold. It waits" in fit.of(spec, cast.team_a).quota.text
+    assert (
+        "2 GPUs, and 4 GPUs is the most it may hold. It waits"
+        in fit.of(spec, cast.team_a).quota.text
+    )
     cast.team_a.gpu_limit = Decimal(2)
-    assert "may hold 2 GPUs at most. As it is, it can never start." in fit.of(spec, cast.team_a).quota.text
+    assert (
+        "may hold 2 GPUs at most. As it is, it can never start."
+        in fit.of(spec, cast.team_a).quota.text
+    )
 
 
 def test_without_kai_no_quota_is_enforced(cast: Cast) -> None:
@@ -95,7 +140,13 @@ def test_without_kai_no_quota_is_enforced(cast: Cast) -> None:
 
 NODES: list[tuple[dict[str, Any], Gpus, dict[str, Any], Verdict, str]] = [
     ({}, WHOLE, {}, Verdict.FITS, "room for its 3 pods"),
-    ({"used_gpus": 2}, WHOLE, {}, Verdict.WARNS, "room for 2 of its 3 pods now: 2 of 4 GPUs free on 1 ready node"),
+    (
+        {"used_gpus": 2},
+        WHOLE,
+        {},
+        Verdict.WARNS,
+        "room for 2 of its 3 pods now: 2 of 4 GPUs free on 1 ready node",
+    ),
     ({"cpu": 2}, TENTH, {}, Verdict.WARNS, "room for 2 of its 3 pods"),
     ({"used_memory": 16 * GI}, TENTH, {}, Verdict.WARNS, "room for 0 of its 3 pods"),
     ({"is_ready": False}, TENTH, {}, Verdict.WARNS, "0 of 0 GPUs free on 0 ready nodes"),
@@ -108,16 +159,36 @@ NODES: list[tuple[dict[str, Any], Gpus, dict[str, Any], Verdict, str]] = [
         Verdict.WARNS,
         "The one ready node may not take its 3 pods: labels that are asked for",
     ),
-    ({"taints": [{"key": "a", "value": "", "effect": "NoSchedule"}]}, TENTH, {}, Verdict.WARNS, "or taints are not tolerated"),
-    ({"taints": [{"key": "a", "value": "", "effect": "PreferNoSchedule"}]}, TENTH, {}, Verdict.FITS, "room for its 3 pods"),
+    (
+        {"taints": [{"key": "a", "value": "", "effect": "NoSchedule"}]},
+        TENTH,
+        {},
+        Verdict.WARNS,
+        "or taints are not tolerated",
+    ),
+    (
+        {"taints": [{"key": "a", "value": "", "effect": "PreferNoSchedule"}]},
+        TENTH,
+        {},
+        Verdict.FITS,
+        "room for its 3 pods",
+    ),
     ({"gpus": 2}, WHOLE, {"elastic": Elastic(1, 4)}, Verdict.FITS, "its 2 pods"),
-    ({"gpus": 3}, WHOLE, {"workers": 5, "master": MasterChanges(gpus=Gpus(0))}, Verdict.WARNS, "room for 4 of its 6 pods"),
+    (
+        {"gpus": 3},
+        WHOLE,
+        {"workers": 5, "master": MasterChanges(gpus=Gpus(0))},
+        Verdict.WARNS,
+        "room for 4 of its 6 pods",
+    ),
     ({}, Gpus(1, memory="1Gi"), {}, Verdict.FITS, "GPU memory is not checked"),
 ]
 
 
 @pytest.mark.parametrize(("node", "gpus", "more", "verdict", "words"), NODES)
-def test_the_nodes(cast: Cast, node: dict[str, Any], gpus: Gpus, more: dict[str, Any], verdict: Verdict, words: str) -> None:
+def test_the_nodes(
+    cast: Cast, node: dict[str, Any], gpus: Gpus, more: dict[str, Any], verdict: Verdict, words: str
+) -> None:
     seen = a_node(cast, **node).seen_at
     check = fit.of(asking(cast.team_a, gpus, **more), cast.team_a).nodes
     assert check.verdict is verdict
@@ -147,7 +218,11 @@ def test_pods_are_spread_over_nodes(cast: Cast) -> None:
 
 def test_nothing_known_is_said_to_be_not_checked(cast: Cast) -> None:
     found = fit.of(asking(cast.team_a, TENTH), cast.team_a)
-    assert (found.nodes.verdict, found.nodes.seen_at, found.verdict) == (Verdict.UNKNOWN, None, Verdict.UNKNOWN)
+    assert (found.nodes.verdict, found.nodes.seen_at, found.verdict) == (
+        Verdict.UNKNOWN,
+        None,
+        Verdict.UNKNOWN,
+    )
     assert "not checked" in found.nodes.text
 
 

@@ -1,4 +1,6 @@
-"""Following: what happens in a cluster is in the rows soon after, and the follower comes and goes without a loss."""
+"""Following: what happens in a cluster is in the rows soon after, and the follower comes and goes
+without a loss.
+"""
 
 import os
 import signal
@@ -65,7 +67,9 @@ def following(follower: Follower | None = None) -> Iterator[Follower]:
 def until(true: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not true():
-        assert time.monotonic() < deadline, list(Workload.objects.values()) + list(Cluster.objects.values())
+        assert time.monotonic() < deadline, list(Workload.objects.values()) + list(
+            Cluster.objects.values()
+        )
         time.sleep(0.02)
 
 
@@ -82,7 +86,9 @@ def launch(cast: Cast, name: str, *command: str) -> Workload:
 
 
 def remove(cast: Cast, workload: Workload) -> None:
-    calls.delete(clients.client(cast.cluster), PYTORCHJOBS, workload.name, namespace=cast.team_a.namespace)
+    calls.delete(
+        clients.client(cast.cluster), PYTORCHJOBS, workload.name, namespace=cast.team_a.namespace
+    )
 
 
 def has(workload: Workload, status: str) -> Callable[[], bool]:
@@ -118,7 +124,9 @@ def test_what_happened_while_nobody_followed_is_found(here: Cast) -> None:
     remove(here, kept)
 
 
-def test_a_cluster_that_does_not_answer_is_said_to_since_when(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_cluster_that_does_not_answer_is_said_to_since_when(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     with LocalKube(tmp_path_factory.mktemp("lost") / "kube") as server:
         cluster = make_cast(server.kubeconfig.read_text()).cluster
         rows = Cluster.objects.filter(pk=cluster.pk)
@@ -149,7 +157,11 @@ def test_the_cluster_of_a_follower_that_died_is_taken_over_when_its_lease_has_ru
     make_cast()
     Cluster.objects.update(followed_by="dead", followed_until=timezone.now() - timedelta(seconds=1))
     with following(Follower("alive")):
-        until(lambda: Cluster.objects.filter(followed_by="alive", followed_until__gt=timezone.now()).exists())
+        until(
+            lambda: Cluster.objects.filter(
+                followed_by="alive", followed_until__gt=timezone.now()
+            ).exists()
+        )
     clients.close_all()
 
 
@@ -165,7 +177,9 @@ def test_a_lease_that_was_lost_ends_the_following() -> None:
     make_cast()
     with following(Follower("first")) as follower:
         until(lambda: bool(follower.followed))
-        Cluster.objects.update(followed_by="other", followed_until=timezone.now() + timedelta(hours=1))
+        Cluster.objects.update(
+            followed_by="other", followed_until=timezone.now() + timedelta(hours=1)
+        )
         until(lambda: not follower.followed)
     assert Cluster.objects.get().followed_by == "other"
     clients.close_all()
@@ -212,16 +226,24 @@ def same_database(data: Path) -> dict[str, str]:
         (data / "muster.sqlite3").symlink_to(given["NAME"])
         return environment
     user = f"{quote(given['USER'])}:{quote(given['PASSWORD'])}"
-    return environment | {"MUSTER_DATABASE_URL": f"postgres://{user}@{quote(given['HOST'], safe='')}:{given['PORT']}/{given['NAME']}"}
+    return environment | {
+        "MUSTER_DATABASE_URL": (
+            f"postgres://{user}@{quote(given['HOST'], safe='')}:{given['PORT']}/{given['NAME']}"
+        )
+    }
 
 
 def test_the_command_follows_until_it_is_told_to_end(tmp_path: Path) -> None:
     make_cast()
     command = [sys.executable, "manage.py", "follow"]
     log = (tmp_path / "log").open("wb")
-    process = subprocess.Popen(command, cwd=ROOT, env=same_database(tmp_path), stdout=log, stderr=log)
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=same_database(tmp_path), stdout=log, stderr=log
+    )
     try:
-        until(lambda: process.poll() is not None or Cluster.objects.exclude(followed_by="").exists())
+        until(
+            lambda: process.poll() is not None or Cluster.objects.exclude(followed_by="").exists()
+        )
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0, (tmp_path / "log").read_text()
     finally:

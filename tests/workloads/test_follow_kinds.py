@@ -1,4 +1,6 @@
-"""Which kinds are followed: those that the cluster serves, as that changes; and what the writer makes of what their sources tell."""
+"""Which kinds are followed: those that the cluster serves, as that changes; and what the writer
+makes of what their sources tell.
+"""
 
 import threading
 import uuid
@@ -27,24 +29,48 @@ BATCH = "batch/v1/jobs"
 
 
 def kinds(*served: str) -> list[str]:
-    return [f"{each.resource.plural}:{each.of}" for each in sources(Capabilities(served=frozenset(served)))]
+    return [
+        f"{each.resource.plural}:{each.of}"
+        for each in sources(Capabilities(served=frozenset(served)))
+    ]
 
 
 def test_what_is_served_is_followed() -> None:
     assert kinds(BATCH) == ["jobs:Job", "pods:", "events:"]
-    both = kinds(BATCH, TRAINING, PODGROUPS, "kubeflow.org/v2beta1/mpijobs", "trainer.kubeflow.org/v1alpha1/trainjobs")
-    assert both == ["jobs:Job", "pytorchjobs:PyTorchJob", "mpijobs:MPIJob", "trainjobs:TrainJob", "podgroups:", "pods:", "events:"]
+    both = kinds(
+        BATCH,
+        TRAINING,
+        PODGROUPS,
+        "kubeflow.org/v2beta1/mpijobs",
+        "trainer.kubeflow.org/v1alpha1/trainjobs",
+    )
+    assert both == [
+        "jobs:Job",
+        "pytorchjobs:PyTorchJob",
+        "mpijobs:MPIJob",
+        "trainjobs:TrainJob",
+        "podgroups:",
+        "pods:",
+        "events:",
+    ]
 
 
 def test_while_nothing_is_known_everything_is_tried() -> None:
     of = {each.of for each in sources(UNKNOWN)}
     assert {"Job", "PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "MPIJob", "TrainJob"} < of
-    assert [each.resource.version for each in sources(UNKNOWN) if each.of == "MPIJob"] == ["v2beta1", "v1"]
+    assert [each.resource.version for each in sources(UNKNOWN) if each.of == "MPIJob"] == [
+        "v2beta1",
+        "v1",
+    ]
 
 
 def followed(cluster_id: uuid.UUID) -> set[str]:
     """The kinds for which there is a thread."""
-    names = [thread.name.split(" of ") for thread in threading.enumerate() if thread.name.endswith(str(cluster_id))]
+    names = [
+        thread.name.split(" of ")
+        for thread in threading.enumerate()
+        if thread.name.endswith(str(cluster_id))
+    ]
     return {name for name, _ in names} - {"writer", "logs"}
 
 
@@ -60,8 +86,12 @@ def test_kinds_that_come_and_go_are_followed_and_left_without_a_restart(cluster:
     rows.update(capabilities=Capabilities(served=frozenset({BATCH})).to_json())
     with following():
         until(lambda: followed(cluster.pk) == {"jobs", "pods", "events"})
-        rows.update(capabilities=Capabilities(served=frozenset({BATCH, TRAINING, PODGROUPS})).to_json())
-        until(lambda: followed(cluster.pk) == {"jobs", "pytorchjobs", "podgroups", "pods", "events"})
+        rows.update(
+            capabilities=Capabilities(served=frozenset({BATCH, TRAINING, PODGROUPS})).to_json()
+        )
+        until(
+            lambda: followed(cluster.pk) == {"jobs", "pytorchjobs", "podgroups", "pods", "events"}
+        )
         rows.update(capabilities=Capabilities(served=frozenset({TRAINING})).to_json())
         until(lambda: followed(cluster.pk) == {"pytorchjobs", "pods", "events"})
     assert followed(cluster.pk) == set()
@@ -86,14 +116,26 @@ def test_a_kind_that_is_left_is_no_sign_of_life(cluster: Cluster) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_listing_that_comes_in_parts_is_complete_with_its_end(cluster: Cluster) -> None:
     made = Made(_opened())
-    journal.observed(cluster.pk, [journal.Seen("job", made.job(condition("Created"))), journal.Seen("pod", made.pod("worker", 1))])
+    journal.observed(
+        cluster.pk,
+        [
+            journal.Seen("job", made.job(condition("Created"))),
+            journal.Seen("pod", made.pod("worker", 1)),
+        ],
+    )
     following, listing = Following(cluster.pk), journal.Listing(cluster.pk, "pod")
-    parts = [Some(POD, listing, [made.pod("master")], first=True), Some(POD, listing, [made.pod("worker", 0)], first=False)]
+    parts = [
+        Some(POD, listing, [made.pod("master")], first=True),
+        Some(POD, listing, [made.pod("worker", 0)], first=False),
+    ]
     following._written(parts)
     assert all(part.done.is_set() for part in parts)
     assert Workload.objects.get().status == "Running"
     following._written([Listed(POD, listing, timezone.now(), "")])
-    assert sorted(Pod.objects.filter(vanished_at=None).values_list("name", flat=True)) == ["train1-master-0", "train1-worker-0"]
+    assert sorted(Pod.objects.filter(vanished_at=None).values_list("name", flat=True)) == [
+        "train1-master-0",
+        "train1-worker-0",
+    ]
     assert Workload.objects.get().status == "Degraded"
 
 

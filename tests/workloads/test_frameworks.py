@@ -1,4 +1,5 @@
-"""Every framework's objects: as the files in `data/golden` have them, as the real schemas take them, on clusters of all kinds.
+"""Every framework's objects: as the files in `data/golden` have them, as the real schemas take
+them, on clusters of all kinds.
 
 `python -m tests.workloads.golden` writes the files anew; look at what changed.
 """
@@ -46,7 +47,11 @@ TRAINER = Capabilities(
     trainjob_fields=frozenset(("runtimeRef", "trainer", "runtimePatches", "suspend")),
 )
 OPERATOR = Capabilities(
-    served=KAI | {f"kubeflow.org/v1/{plural}" for plural in ("pytorchjobs", "tfjobs", "xgboostjobs", "jaxjobs", "mpijobs")},
+    served=KAI
+    | {
+        f"kubeflow.org/v1/{plural}"
+        for plural in ("pytorchjobs", "tfjobs", "xgboostjobs", "jaxjobs", "mpijobs")
+    },
     gpu_sharing=False,
 )
 
@@ -98,7 +103,10 @@ def test_the_carried_schemas_are_the_upstream_ones(kind: str) -> None:
         pytest.skip(f"{crds.OTHERS[kind]} is not there")
     carried = crds.schema(*kind.rsplit("/", 1)).root
     upstream = crds.stripped(CRDS, kind)
-    assert {**carried["properties"], "metadata": None} == {**upstream["properties"], "metadata": None}
+    assert {**carried["properties"], "metadata": None} == {
+        **upstream["properties"],
+        "metadata": None,
+    }
 
 
 def test_a_schema_notices_what_is_wrong() -> None:
@@ -110,20 +118,38 @@ def test_a_schema_notices_what_is_wrong() -> None:
 @pytest.mark.parametrize(
     ("framework", "served", "kind"),
     [
-        (Framework.PYTORCH, {"kubeflow.org/v1/pytorchjobs", "trainer.kubeflow.org/v1alpha1/trainjobs"}, "kubeflow.org/v1/PyTorchJob"),
-        (Framework.PYTORCH, {"trainer.kubeflow.org/v1alpha1/trainjobs"}, "trainer.kubeflow.org/v1alpha1/TrainJob"),
-        (Framework.MPI, {"kubeflow.org/v1/mpijobs", "kubeflow.org/v2beta1/mpijobs"}, "kubeflow.org/v2beta1/MPIJob"),
+        (
+            Framework.PYTORCH,
+            {"kubeflow.org/v1/pytorchjobs", "trainer.kubeflow.org/v1alpha1/trainjobs"},
+            "kubeflow.org/v1/PyTorchJob",
+        ),
+        (
+            Framework.PYTORCH,
+            {"trainer.kubeflow.org/v1alpha1/trainjobs"},
+            "trainer.kubeflow.org/v1alpha1/TrainJob",
+        ),
+        (
+            Framework.MPI,
+            {"kubeflow.org/v1/mpijobs", "kubeflow.org/v2beta1/mpijobs"},
+            "kubeflow.org/v2beta1/MPIJob",
+        ),
         (Framework.MPI, {"kubeflow.org/v1/mpijobs"}, "kubeflow.org/v1/MPIJob"),
         (Framework.JAX, {"kubeflow.org/v1/jaxjobs"}, "kubeflow.org/v1/JAXJob"),
     ],
 )
-def test_the_best_kind_that_is_served_is_taken(framework: Framework, served: set[str], kind: str) -> None:
-    assert target(train1(framework=framework), replace(TRAINER, served=KAI | served)).job_kind == kind
+def test_the_best_kind_that_is_served_is_taken(
+    framework: Framework, served: set[str], kind: str
+) -> None:
+    assert (
+        target(train1(framework=framework), replace(TRAINER, served=KAI | served)).job_kind == kind
+    )
     assert of_kind(kind).job_kind == kind
 
 
 @pytest.mark.parametrize("framework", Framework)
-def test_a_framework_that_a_cluster_cannot_run_is_refused_with_what_to_install(framework: Framework) -> None:
+def test_a_framework_that_a_cluster_cannot_run_is_refused_with_what_to_install(
+    framework: Framework,
+) -> None:
     bare = Capabilities(served=frozenset({"batch/v1/jobs"}))
     (problem,) = refusals(train1(framework=framework), bare)
     assert problem.field == "framework"
@@ -133,13 +159,22 @@ def test_a_framework_that_a_cluster_cannot_run_is_refused_with_what_to_install(f
 
 def test_a_trainer_without_a_runtime_of_the_framework_is_told_from_none() -> None:
     lacking = replace(TRAINER, runtimes=(Runtime("plain", "torch"),))
-    assert "without a runtime for PyTorch that names the KAI scheduler" in unavailable(Framework.PYTORCH, lacking)
+    assert "without a runtime for PyTorch that names the KAI scheduler" in unavailable(
+        Framework.PYTORCH, lacking
+    )
     with pytest.raises(CannotBuild):
-        build(train1(), workload_id="w-1", capabilities=lacking, job_kind="trainer.kubeflow.org/v1alpha1/TrainJob")
+        build(
+            train1(),
+            workload_id="w-1",
+            capabilities=lacking,
+            job_kind="trainer.kubeflow.org/v1alpha1/TrainJob",
+        )
 
 
 def test_mpi_is_never_a_trainjob() -> None:
-    assert "Ask its administrator to install the MPI operator" in unavailable(Framework.MPI, TRAINER)
+    assert "Ask its administrator to install the MPI operator" in unavailable(
+        Framework.MPI, TRAINER
+    )
 
 
 def test_an_old_trainer_is_refused() -> None:
@@ -153,10 +188,16 @@ UNSAYABLE = {
     "elastic": train1(elastic=Elastic(1, 4)),
     "lifecycle.backoff_limit": train1(lifecycle=Lifecycle(backoff_limit=1)),
     "setup.environment.working_dir": train1(
-        setup=replace(train1().setup, environment=replace(train1().setup.environment, working_dir="/a"))
+        setup=replace(
+            train1().setup, environment=replace(train1().setup.environment, working_dir="/a")
+        )
     ),
-    "setup.volumes.0.path": train1(setup=replace(train1().setup, volumes=(Git(path="/a", repository="https://x.example/a"),))),
-    "setup.volumes.0.access": train1(setup=replace(train1().setup, volumes=(EmptyDir(path="/a", access=Access.RANK_0_WRITES),))),
+    "setup.volumes.0.path": train1(
+        setup=replace(train1().setup, volumes=(Git(path="/a", repository="https://x.example/a"),))
+    ),
+    "setup.volumes.0.access": train1(
+        setup=replace(train1().setup, volumes=(EmptyDir(path="/a", access=Access.RANK_0_WRITES),))
+    ),
     "name": train1(name="a" * 49),
 }
 
@@ -177,7 +218,9 @@ SHARED = {"portion": Gpus(1, portion=Gpus(1).portion), "memory": Gpus(1, memory=
         (replace(OPERATOR, served=OPERATOR.served - KAI), "only the KAI scheduler shares devices"),
     ],
 )
-def test_parts_of_gpus_are_refused_where_nobody_shares_them(capabilities: Capabilities, why: str) -> None:
+def test_parts_of_gpus_are_refused_where_nobody_shares_them(
+    capabilities: Capabilities, why: str
+) -> None:
     (problem,) = refusals(train1(), capabilities)
     assert problem.field == "setup.compute.gpus.portion"
     assert why in problem.text
@@ -186,7 +229,12 @@ def test_parts_of_gpus_are_refused_where_nobody_shares_them(capabilities: Capabi
     assert refusals(memory, capabilities)[0].field == "setup.compute.gpus.memory"
     whole = train1(setup=Setup(train1().setup.environment, Compute(Gpus(1))))
     assert refusals(whole, capabilities) == ()
-    assert refusals(replace(whole, master=MasterChanges(gpus=Gpus(1, memory="2Gi"))), capabilities)[0].field == "master.compute.gpus.memory"
+    assert (
+        refusals(replace(whole, master=MasterChanges(gpus=Gpus(1, memory="2Gi"))), capabilities)[
+            0
+        ].field
+        == "master.compute.gpus.memory"
+    )
     for known in (True, None):
         assert refusals(train1(), replace(OPERATOR, gpu_sharing=known)) == ()
 
@@ -194,7 +242,11 @@ def test_parts_of_gpus_are_refused_where_nobody_shares_them(capabilities: Capabi
 @pytest.mark.parametrize("framework", [Framework.PYTORCH, Framework.TENSORFLOW])
 def test_of_workers_alone_the_first_writes_where_only_rank_0_may(framework: Framework) -> None:
     volume = EmptyDir(path="/out", access=Access.RANK_0_WRITES)
-    spec = train1(framework=framework, configuration=Configuration.WORKERS_ONLY, setup=replace(train1().setup, volumes=(volume,)))
+    spec = train1(
+        framework=framework,
+        configuration=Configuration.WORKERS_ONLY,
+        setup=replace(train1().setup, volumes=(volume,)),
+    )
     (job,) = build(spec, workload_id="w-1")
     (replicas,) = [value for name, value in job["spec"].items() if name.endswith("ReplicaSpecs")]
     first, rest = replicas.values()
@@ -202,7 +254,13 @@ def test_of_workers_alone_the_first_writes_where_only_rank_0_may(framework: Fram
     assert "readOnly" not in first["template"]["spec"]["containers"][0]["volumeMounts"][0]
     assert rest["template"]["spec"]["containers"][0]["volumeMounts"][0]["readOnly"] is True
     (alone,) = build(replace(spec, workers=1), workload_id="w-1")
-    assert "Worker" not in json.dumps([*alone["spec"]["pytorchReplicaSpecs" if framework is Framework.PYTORCH else "tfReplicaSpecs"]])
+    assert "Worker" not in json.dumps(
+        [
+            *alone["spec"][
+                "pytorchReplicaSpecs" if framework is Framework.PYTORCH else "tfReplicaSpecs"
+            ]
+        ]
+    )
 
 
 RUN = Setup(Environment("train:1", command=("mpirun", "train"), args=("--fast",)))
@@ -214,10 +272,15 @@ RUN = Setup(Environment("train:1", command=("mpirun", "train"), args=("--fast",)
         (UNCHANGED, {}),
         (MasterChanges(args=("--slow",)), {}),
         (MasterChanges(command=("mpirun", "lead")), {"command": ["mpirun", "train"]}),
-        (MasterChanges(command=("mpirun", "lead"), args=()), {"command": ["mpirun", "train"], "args": ["--fast"]}),
+        (
+            MasterChanges(command=("mpirun", "lead"), args=()),
+            {"command": ["mpirun", "train"], "args": ["--fast"]},
+        ),
     ],
 )
-def test_the_command_of_an_mpi_workload_is_its_launchers(master: MasterChanges, worker: dict[str, list[str]]) -> None:
+def test_the_command_of_an_mpi_workload_is_its_launchers(
+    master: MasterChanges, worker: dict[str, list[str]]
+) -> None:
     (job,) = build(train1(framework=Framework.MPI, setup=RUN, master=master), workload_id="w-1")
     container = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
     assert {name: container[name] for name in ("command", "args") if name in container} == worker

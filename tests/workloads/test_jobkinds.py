@@ -17,6 +17,9 @@ def test_only_kinds_that_are_served_are_looked_for() -> None:
 
 
 def test_a_kind_in_two_versions_is_looked_for_once() -> None:
-    both, old = ("kubeflow.org/v1/mpijobs", "kubeflow.org/v2beta1/mpijobs"), ("kubeflow.org/v1/mpijobs",)
+    both, old = (
+        ("kubeflow.org/v1/mpijobs", "kubeflow.org/v2beta1/mpijobs"),
+        ("kubeflow.org/v1/mpijobs",),
+    )
     assert job_resources(Capabilities(served=frozenset(both))) == [("MPIJob", MPIJOBS_V2)]
     assert job_resources(Capabilities(served=frozenset(old))) == [("MPIJob", MPIJOBS)]

@@ -1,4 +1,6 @@
-"""What people ask for: each is one guarded change with its event, says no in words, and is found by the sweep."""
+"""What people ask for: each is one guarded change with its event, says no in words, and is found by
+the sweep.
+"""
 
 from datetime import timedelta
 
@@ -18,7 +20,9 @@ FAILED = condition("Failed", message="out of luck")
 
 
 def opened(cast: Cast, name: str = "train1") -> Workload:
-    return journal.opened(a_spec(cast.team_a, name), project=cast.team_a, by=cast.bob, note="From a page.")
+    return journal.opened(
+        a_spec(cast.team_a, name), project=cast.team_a, by=cast.bob, note="From a page."
+    )
 
 
 def put(workload: Workload, status: Status) -> None:
@@ -27,8 +31,17 @@ def put(workload: Workload, status: Status) -> None:
 
 def test_a_new_workload_has_its_first_attempt_and_event(cast: Cast) -> None:
     row = Workload.objects.get(pk=opened(cast).pk)
-    assert (row.status, row.attempt, row.requested_pods, str(row.gpus_requested)) == ("Creating", 1, 3, "0.300")
-    assert (row.spec, row.submitted_by, row.preemptible) == (to_json(a_spec(cast.team_a)), cast.bob, True)
+    assert (row.status, row.attempt, row.requested_pods, str(row.gpus_requested)) == (
+        "Creating",
+        1,
+        3,
+        "0.300",
+    )
+    assert (row.spec, row.submitted_by, row.preemptible) == (
+        to_json(a_spec(cast.team_a)),
+        cast.bob,
+        True,
+    )
     assert timezone.now() < row.next_try_at <= timezone.now() + timedelta(seconds=10)  # type: ignore[operator]
     attempt, event = Attempt.objects.get(), Event.objects.get()
     assert (attempt.number, attempt.status, attempt.asked_by) == (1, "Creating", cast.bob)
@@ -40,7 +53,11 @@ def test_every_change_has_a_position_of_its_own(cast: Cast) -> None:
     first, second = opened(cast), opened(cast, "train2")
     assert first.changed < second.changed == Position.objects.get().value
     journal.asked_to_stop(first.pk, cast.bob)
-    assert Workload.objects.get(pk=first.pk).changed == Position.objects.get().value == second.changed + 1
+    assert (
+        Workload.objects.get(pk=first.pk).changed
+        == Position.objects.get().value
+        == second.changed + 1
+    )
 
 
 def test_a_taken_name_is_refused_and_a_free_one_offered(cast: Cast) -> None:
@@ -70,7 +87,9 @@ def test_another_project_may_use_the_same_name(cast: Cast) -> None:
         (["y" * 47 + "-zz"], "y" * 47 + "-zz", "y" * 47 + "-2"),
     ],
 )
-def test_a_free_name_is_like_the_one_asked_for(cast: Cast, taken: list[str], asked: str, free: str) -> None:
+def test_a_free_name_is_like_the_one_asked_for(
+    cast: Cast, taken: list[str], asked: str, free: str
+) -> None:
     for name in taken:
         opened(cast, name)
     assert journal.free_name(cast.team_a, asked) == free
@@ -80,8 +99,14 @@ def test_stop_is_asked_for_once(cast: Cast) -> None:
     workload = opened(cast)
     assert [journal.asked_to_stop(workload.pk, cast.bob) for _ in range(2)] == [True, False]
     row = Workload.objects.get()
-    assert (row.status, row.desired, Attempt.objects.get().status) == ("Stopping", "Stopped", "Stopping")
-    assert [(each.old, each.new, each.by) for each in row.events.all()][1:] == [("Creating", "Stopping", cast.bob)]
+    assert (row.status, row.desired, Attempt.objects.get().status) == (
+        "Stopping",
+        "Stopped",
+        "Stopping",
+    )
+    assert [(each.old, each.new, each.by) for each in row.events.all()][1:] == [
+        ("Creating", "Stopping", cast.bob)
+    ]
 
 
 def test_stop_is_recorded_where_the_cluster_stops_it_already(cast: Cast) -> None:
@@ -95,16 +120,30 @@ def test_stop_is_recorded_where_the_cluster_stops_it_already(cast: Cast) -> None
 def test_run_begins_a_new_attempt(cast: Cast, status: Status) -> None:
     workload = opened(cast)
     at = timezone.now() - timedelta(seconds=60)
-    old = {"started_at": at, "ended_at": at + timedelta(seconds=5), "ended": "1 failed", "job": {"a": 1}, "job_uid": "u", "ran_seconds": 2}
-    Workload.objects.filter(pk=workload.pk).update(status=status, desired="Stopped", reason="because", pod_group={}, **old)
+    old = {
+        "started_at": at,
+        "ended_at": at + timedelta(seconds=5),
+        "ended": "1 failed",
+        "job": {"a": 1},
+        "job_uid": "u",
+        "ran_seconds": 2,
+    }
+    Workload.objects.filter(pk=workload.pk).update(
+        status=status, desired="Stopped", reason="because", pod_group={}, **old
+    )
     assert [journal.asked_to_run(workload.pk, cast.bob) for _ in range(2)] == [True, False]
     row = Workload.objects.get()
     assert (row.status, row.desired, row.attempt, row.ran_seconds) == ("Resuming", "Running", 2, 7)
     assert (row.job, row.job_uid, row.pod_group, row.ended, row.reason) == (None, "", None, "", "")
     assert (row.started_at, row.ended_at, row.requested_pods) == (None, None, 3)
     assert Workload.objects.filter(job__isnull=True, pod_group__isnull=True).exists()
-    assert [(each.number, each.status) for each in Attempt.objects.all()] == [(1, "Creating"), (2, "Resuming")]
-    assert [(each.attempt, each.old, each.new) for each in row.events.all()][1:] == [(2, status.value, "Resuming")]
+    assert [(each.number, each.status) for each in Attempt.objects.all()] == [
+        (1, "Creating"),
+        (2, "Resuming"),
+    ]
+    assert [(each.attempt, each.old, each.new) for each in row.events.all()][1:] == [
+        (2, status.value, "Resuming")
+    ]
 
 
 def test_delete_is_asked_for_once_and_frees_the_name_when_released(cast: Cast) -> None:
@@ -141,7 +180,9 @@ NOT_NOW = [
 
 
 @pytest.mark.parametrize(("ask", "status", "words"), NOT_NOW)
-def test_what_cannot_be_done_now_is_refused_in_words(cast: Cast, ask: object, status: Status, words: str) -> None:
+def test_what_cannot_be_done_now_is_refused_in_words(
+    cast: Cast, ask: object, status: Status, words: str
+) -> None:
     workload = opened(cast)
     put(workload, status)
     with pytest.raises(Clash, match=words):
@@ -157,7 +198,12 @@ def test_a_launch_leaves_nothing_outstanding(cast: Cast) -> None:
     assert row.next_try_at > timezone.now()
     assert journal.launched(workload.pk, 1, Made(workload).job(condition("Created")))
     row = Workload.objects.get()
-    assert (row.tries, row.trouble, row.next_try_at, row.job_uid) == (0, "", None, Made(workload).uid)
+    assert (row.tries, row.trouble, row.next_try_at, row.job_uid) == (
+        0,
+        "",
+        None,
+        Made(workload).uid,
+    )
     assert Attempt.objects.get().job_uid == row.job_uid
 
 
@@ -174,6 +220,11 @@ def test_a_refusal_is_a_failure_with_the_clusters_reason(cast: Cast) -> None:
     workload = opened(cast)
     assert journal.refused(workload.pk, 1, "admission\x00 denied")
     row = Workload.objects.get()
-    assert (row.status, row.reason, row.next_try_at, Attempt.objects.get().status) == ("Failed", "admission denied", None, "Failed")
+    assert (row.status, row.reason, row.next_try_at, Attempt.objects.get().status) == (
+        "Failed",
+        "admission denied",
+        None,
+        "Failed",
+    )
     assert Event.objects.filter(new="Failed", is_warning=True, text="admission denied").exists()
     assert not journal.refused(workload.pk, 1, "again")

@@ -43,7 +43,11 @@ def test_whoever_asks_for_what_came_after_misses_nothing_that_is_being_committed
 
     def write(who: int) -> Callable[[], None]:
         def open_and_see(number: int) -> None:
-            made = Made(journal.opened(a_spec(cast.team_a, f"w{who}-{number}"), project=cast.team_a, by=None))
+            made = Made(
+                journal.opened(
+                    a_spec(cast.team_a, f"w{who}-{number}"), project=cast.team_a, by=None
+                )
+            )
             journal.observed(cast.cluster.pk, jobs(made.job(condition("Created"))))
 
         return repeatedly(open_and_see)
@@ -61,11 +65,24 @@ def test_writers_of_one_workload_lose_nothing_of_each_others() -> None:
     cast = make_cast()
     workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=None)
     made = Made(workload)
-    each_pod = [[made.pod("worker", index, ready=bool(number % 2)) for number in range(EACH)] for index in range(2)]
+    each_pod = [
+        [made.pod("worker", index, ready=bool(number % 2)) for number in range(EACH)]
+        for index in range(2)
+    ]
     journal.observed(cast.cluster.pk, jobs(made.job(condition("Created"))))
     at_once(
-        *(repeatedly(lambda number, frames=frames: journal.observed(cast.cluster.pk, pods(frames[number]))) for frames in each_pod),
-        *(repeatedly(lambda number: journal.delayed(workload.pk, f"It failed {number}.", 60)) for _ in range(2)),
+        *(
+            repeatedly(
+                lambda number, frames=frames: journal.observed(
+                    cast.cluster.pk, pods(frames[number])
+                )
+            )
+            for frames in each_pod
+        ),
+        *(
+            repeatedly(lambda number: journal.delayed(workload.pk, f"It failed {number}.", 60))
+            for _ in range(2)
+        ),
     )
     workload.refresh_from_db()
     assert (workload.tries, workload.running_pods, workload.pods.count()) == (2 * EACH, 2, 2)
@@ -78,7 +95,11 @@ def test_of_those_who_ask_at_once_one_asks() -> None:
     cast = make_cast()
     workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=None)
     answers: list[bool] = []
-    for ask, status in ((journal.asked_to_stop, Status.RUNNING), (journal.asked_to_run, Status.STOPPED), (journal.asked_to_delete, None)):
+    for ask, status in (
+        (journal.asked_to_stop, Status.RUNNING),
+        (journal.asked_to_run, Status.STOPPED),
+        (journal.asked_to_delete, None),
+    ):
         if status:
             Workload.objects.update(status=status)
         at_once(*[lambda ask=ask: answers.append(ask(workload.pk, None))] * 4)
@@ -88,14 +109,19 @@ def test_of_those_who_ask_at_once_one_asks() -> None:
 
 def test_running_and_deleting_at_once_ends_in_a_deletion() -> None:
     cast = make_cast()
-    rows = [journal.opened(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, by=None) for number in range(EACH)]
+    rows = [
+        journal.opened(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, by=None)
+        for number in range(EACH)
+    ]
     Workload.objects.update(status=Status.STOPPED)
 
     def run(number: int) -> None:
         with contextlib.suppress(Clash):
             journal.asked_to_run(rows[number].pk, None)
 
-    at_once(repeatedly(run), repeatedly(lambda number: journal.asked_to_delete(rows[number].pk, None)))
+    at_once(
+        repeatedly(run), repeatedly(lambda number: journal.asked_to_delete(rows[number].pk, None))
+    )
     assert set(Workload.objects.values_list("status", "desired")) == {("Deleting", "Deleted")}
 
 
@@ -105,7 +131,9 @@ def test_of_two_that_want_one_name_one_gets_it() -> None:
 
     def submit(number: int) -> None:
         with contextlib.suppress(Clash):
-            names.append(journal.opened(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, by=None).name)
+            names.append(
+                journal.opened(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, by=None).name
+            )
 
     at_once(*[repeatedly(submit)] * 3)
     assert sorted(names) == sorted(f"w{number}" for number in range(EACH))
@@ -113,7 +141,10 @@ def test_of_two_that_want_one_name_one_gets_it() -> None:
 
 def test_a_sweep_forgets_nothing_that_is_asked_for_meanwhile(asked: list[tuple[str, ...]]) -> None:
     cast = make_cast()
-    rows = [journal.opened(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, by=None) for number in range(3 * EACH)]
+    rows = [
+        journal.opened(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, by=None)
+        for number in range(3 * EACH)
+    ]
     Workload.objects.update(status=Status.STOPPED, desired="Stopped", next_try_at=timezone.now())
 
     def run(number: int) -> None:

@@ -1,4 +1,6 @@
-"""The cluster's own events find their workload and attempt, once each however often they are told, and stay when it forgets them."""
+"""The cluster's own events find their workload and attempt, once each however often they are told,
+and stay when it forgets them.
+"""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +21,9 @@ LATER = "2099-01-01T00:00:30Z"
 @pytest.fixture
 def made(cast: Cast) -> Made:
     found = Made(journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob))
-    journal.observed(cast.cluster.pk, [*jobs(found.job(condition("Created"))), *pods(found.pod("master"))])
+    journal.observed(
+        cast.cluster.pk, [*jobs(found.job(condition("Created"))), *pods(found.pod("master"))]
+    )
     return found
 
 
@@ -28,22 +32,45 @@ def tell(made: Made, *events: Object) -> int:
 
 
 def told() -> list[tuple[Any, ...]]:
-    return list(Event.objects.filter(kind="cluster").values_list("attempt", "subject_kind", "subject", "reason", "text", "count"))
+    return list(
+        Event.objects.filter(kind="cluster").values_list(
+            "attempt", "subject_kind", "subject", "reason", "text", "count"
+        )
+    )
 
 
 def test_an_event_is_kept_with_all_that_it_says(made: Made) -> None:
-    event = made.event(made.pod("master"), "Failed\x1b[31m", "no\x00 luck", type="Warning", firstTimestamp="2098-01-01T00:00:00Z", count=3)
+    event = made.event(
+        made.pod("master"),
+        "Failed\x1b[31m",
+        "no\x00 luck",
+        type="Warning",
+        firstTimestamp="2098-01-01T00:00:00Z",
+        count=3,
+    )
     assert tell(made, event) == 1
     row = Event.objects.get(kind="cluster")
-    assert (row.reason, row.text, row.is_warning, row.source) == ("Failed", "no luck", True, "kubelet")
+    assert (row.reason, row.text, row.is_warning, row.source) == (
+        "Failed",
+        "no luck",
+        True,
+        "kubelet",
+    )
     assert (row.subject_kind, row.subject, row.count) == ("Pod", "train1-master-0", 3)
     assert row.first_at == datetime(2098, 1, 1, tzinfo=UTC)
 
 
 def test_an_event_told_again_is_counted_and_not_repeated(made: Made) -> None:
     once = made.event(made.pod("master"), "BackOff", "back-off", count=1)
-    often = made.event(made.pod("master"), "BackOff", "back-off", series={"count": 7, "lastObservedTime": LATER})
-    assert [tell(made, once), tell(made, once, often), tell(made, often), tell(made, once)] == [1, 1, 0, 0]
+    often = made.event(
+        made.pod("master"), "BackOff", "back-off", series={"count": 7, "lastObservedTime": LATER}
+    )
+    assert [tell(made, once), tell(made, once, often), tell(made, often), tell(made, once)] == [
+        1,
+        1,
+        0,
+        0,
+    ]
     row = Event.objects.get(kind="cluster")
     assert (row.count, row.at) == (7, datetime(2099, 1, 1, 0, 0, 30, tzinfo=UTC))
 
@@ -71,8 +98,14 @@ def test_it_finds_its_workload_by(made: Made, subject: str) -> None:
 
 def test_events_come_before_anything_else_is_known(cast: Cast) -> None:
     made = Made(journal.opened(a_spec(cast.team_a, "early"), project=cast.team_a, by=None))
-    subjects = [("PyTorchJob", made.job()), ("PodGroup", made.group()), ("Pod", made.pod("worker", 0))]
-    tell(made, *(made.event(subject, "Early", "", kind=kind, uid=kind) for kind, subject in subjects))
+    subjects = [
+        ("PyTorchJob", made.job()),
+        ("PodGroup", made.group()),
+        ("Pod", made.pod("worker", 0)),
+    ]
+    tell(
+        made, *(made.event(subject, "Early", "", kind=kind, uid=kind) for kind, subject in subjects)
+    )
     assert {row[1] for row in told()} == {"PyTorchJob", "PodGroup", "Pod"}
 
 
@@ -123,22 +156,38 @@ def test_an_event_belongs_to_the_attempt_of_its_pod_or_job(made: Made) -> None:
     kinds = ["Pod", "Pod", "PyTorchJob", "PyTorchJob"]
     tell(
         made,
-        *(made.event(each, "Happened", "", kind=kind, uid=f"e{n}") for n, (each, kind) in enumerate(zip(subjects, kinds, strict=True))),
+        *(
+            made.event(each, "Happened", "", kind=kind, uid=f"e{n}")
+            for n, (each, kind) in enumerate(zip(subjects, kinds, strict=True))
+        ),
     )
     assert sorted(row[0] for row in told()) == [1, 1, 2, 2]
 
 
-def test_late_events_of_a_deleted_workload_do_not_fall_to_its_namesake(cast: Cast, made: Made) -> None:
+def test_late_events_of_a_deleted_workload_do_not_fall_to_its_namesake(
+    cast: Cast, made: Made
+) -> None:
     journal.asked_to_delete(made.workload.pk, None)
     journal.released(made.workload.pk)
     journal.opened(a_spec(cast.team_a), project=cast.team_a, by=None)
-    tell(made, made.event(made.pod("master"), "Killing", ""), made.event(made.job(), "Deleted", "", kind="PyTorchJob", uid="e2"))
-    assert set(Event.objects.filter(kind="cluster").values_list("workload", flat=True)) == {made.workload.pk}
+    tell(
+        made,
+        made.event(made.pod("master"), "Killing", ""),
+        made.event(made.job(), "Deleted", "", kind="PyTorchJob", uid="e2"),
+    )
+    assert set(Event.objects.filter(kind="cluster").values_list("workload", flat=True)) == {
+        made.workload.pk
+    }
 
 
 def test_within_its_second_an_event_comes_when_it_was_heard(made: Made) -> None:
     before = Event.objects.latest("at").at
-    tell(made, made.event(made.pod("master"), "Now", "", lastTimestamp=before.replace(microsecond=0).isoformat()))
+    tell(
+        made,
+        made.event(
+            made.pod("master"), "Now", "", lastTimestamp=before.replace(microsecond=0).isoformat()
+        ),
+    )
     assert before <= Event.objects.get(kind="cluster").at <= before.replace(microsecond=999_999)
 
 
@@ -150,10 +199,18 @@ def test_within_its_second_an_event_comes_when_it_was_heard(made: Made) -> None:
         (Framework.PYTORCH, "kubeflow.org/v1/PyTorchJob", ""),
     ],
 )
-def test_what_is_said_of_the_job_between_is_said_of_the_workload(cast: Cast, framework: Framework, job_kind: str, subject: str) -> None:
-    made = Made(journal.opened(a_spec(cast.team_a, "early", framework=framework), project=cast.team_a, by=None))
+def test_what_is_said_of_the_job_between_is_said_of_the_workload(
+    cast: Cast, framework: Framework, job_kind: str, subject: str
+) -> None:
+    made = Made(
+        journal.opened(
+            a_spec(cast.team_a, "early", framework=framework), project=cast.team_a, by=None
+        )
+    )
     Workload.objects.filter(pk=made.workload.pk).update(job_kind=job_kind, job_uid="known")
     event = made.event(made.pod("master"), "FailedCreate", "exceeded quota", kind="Job")
     event["involvedObject"] |= {"name": subject or "early-launcher", "uid": "between"}
     tell(made, event)
-    assert [row[2:5] for row in told()] == ([(subject, "FailedCreate", "exceeded quota")] if subject else [])
+    assert [row[2:5] for row in told()] == (
+        [(subject, "FailedCreate", "exceeded quota")] if subject else []
+    )

@@ -1,4 +1,6 @@
-"""A complete listing also tells what is gone; however objects are told before it, after it the rows are as the cluster is."""
+"""A complete listing also tells what is gone; however objects are told before it, after it the rows
+are as the cluster is.
+"""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -24,12 +26,18 @@ CREATED = condition("Created")
 def made(cast: Cast) -> Made:
     found = Made(journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob))
     journal.observed(
-        cast.cluster.pk, [*jobs(found.job(CREATED)), *pods(found.pod("master"), found.pod("worker", 0), found.pod("worker", 1))]
+        cast.cluster.pk,
+        [
+            *jobs(found.job(CREATED)),
+            *pods(found.pod("master"), found.pod("worker", 0), found.pod("worker", 1)),
+        ],
     )
     return found
 
 
-def listed(made: Made, kind: Any, *objects: Object, began: datetime | None = LONG_AFTER, **more: Any) -> int:
+def listed(
+    made: Made, kind: Any, *objects: Object, began: datetime | None = LONG_AFTER, **more: Any
+) -> int:
     return journal.listed(made.workload.cluster_id, kind, objects, began, **more)
 
 
@@ -74,12 +82,17 @@ def test_a_listing_of_one_kind_of_jobs_says_nothing_of_the_others(made: Made) ->
 
 
 def test_batch_jobs_are_known_though_lists_do_not_name_them(cast: Cast) -> None:
-    spec = a_spec(cast.team_a, "solo", architecture=Architecture.STANDARD, framework=None, workers=1)
+    spec = a_spec(
+        cast.team_a, "solo", architecture=Architecture.STANDARD, framework=None, workers=1
+    )
     made = Made(journal.opened(spec, project=cast.team_a, by=None))
     job = made.batch(condition("Complete"), succeeded=1)
     del job["kind"]
     listed(made, "job", job, of=("Job",))
-    assert (Workload.objects.get().status, Workload.objects.get().ended) == ("Completed", "1 succeeded")
+    assert (Workload.objects.get().status, Workload.objects.get().ended) == (
+        "Completed",
+        "1 succeeded",
+    )
 
 
 def test_a_pod_group_that_a_listing_lacks_is_forgotten(made: Made) -> None:
@@ -96,11 +109,17 @@ def known(made: Made, *kinds: Any) -> list[Known]:
 
 def test_one_workload_is_reconciled_from_fresh_reads(made: Made) -> None:
     before = known(made, "job", "pod", "podgroup")
-    assert journal.reconciled(made.workload.pk, made.job(CREATED), [made.pod("master")], made.group(), before=before)
+    assert journal.reconciled(
+        made.workload.pk, made.job(CREATED), [made.pod("master")], made.group(), before=before
+    )
     assert (there(), Workload.objects.get().status) == (["train1-master-0"], "Degraded")
     before = known(made, "job", "pod", "podgroup")
     assert journal.reconciled(made.workload.pk, None, [], None, before=before)
-    assert (there(), Workload.objects.get().status, Workload.objects.get().pod_group) == ([], "Stopped", None)
+    assert (there(), Workload.objects.get().status, Workload.objects.get().pod_group) == (
+        [],
+        "Stopped",
+        None,
+    )
 
 
 def test_stopping_what_never_reached_the_cluster_ends_when_reconciled(cast: Cast) -> None:
@@ -118,7 +137,9 @@ def test_what_was_seen_after_one_had_looked_is_not_missed(made: Made) -> None:
 
 
 def test_a_listing_of_what_was_known_needs_no_version_and_no_clock(made: Made) -> None:
-    """As of another cluster behind the same row, whose versions are lower than any that is known."""
+    """As of another cluster behind the same row, whose versions are lower than any that is
+    known.
+    """
     before = known(made, "pod")
     journal.observed(made.workload.cluster_id, pods(made.pod("worker", 2)))
     assert listed(made, "pod", before=before, began=None) == 1
@@ -170,10 +191,18 @@ class Cluster:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["job", "queued", "starting", "pod", "ended", "gone", "group"]), st.integers(0, 2)), max_size=14),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["job", "queued", "starting", "pod", "ended", "gone", "group"]),
+            st.integers(0, 2),
+        ),
+        max_size=14,
+    ),
     st.data(),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_whatever_is_told_before_a_listing_after_it_the_rows_are_as_the_cluster_is(
     cast: Cast, changes: list[tuple[str, int]], data: Any
 ) -> None:
@@ -186,17 +215,27 @@ def test_whatever_is_told_before_a_listing_after_it_the_rows_are_as_the_cluster_
         size = data.draw(st.integers(1, 8))
         journal.observed(cast.cluster.pk, told[:size])
         told = told[size:]
-    for kind, objects in (("job", [cluster.job]), ("podgroup", [cluster.group]), ("pod", list(cluster.pods.values()))):
+    for kind, objects in (
+        ("job", [cluster.job]),
+        ("podgroup", [cluster.group]),
+        ("pod", list(cluster.pods.values())),
+    ):
         journal.listed(cast.cluster.pk, kind, [each for each in objects if each], LONG_AFTER)  # type: ignore[arg-type]
     check(Workload.objects.get(name=name), cluster)
 
 
 def check(row: Workload, cluster: Cluster) -> None:
-    found = {pod.uid: (pod.phase, pod.node, pod.version) for pod in row.pods.filter(vanished_at=None)}
+    found = {
+        pod.uid: (pod.phase, pod.node, pod.version) for pod in row.pods.filter(vanished_at=None)
+    }
     wanted = {}
     for pod in cluster.pods.values():
         version = pod["metadata"]["resourceVersion"]
-        wanted[pod["metadata"]["uid"]] = (pod["status"]["phase"], pod["spec"].get("nodeName", ""), version)
+        wanted[pod["metadata"]["uid"]] = (
+            pod["status"]["phase"],
+            pod["spec"].get("nodeName", ""),
+            version,
+        )
     assert found == wanted
     assert (row.job is None) == (cluster.job is None)
     if cluster.job is not None:
@@ -204,7 +243,9 @@ def check(row: Workload, cluster: Cluster) -> None:
         assert (row.status == "Completed") == cluster.ended
     else:
         assert row.status in ("Stopped", "Completed") or not row.job_uid
-    assert row.running_pods == sum(pod["status"]["phase"] == "Running" for pod in cluster.pods.values())
+    assert row.running_pods == sum(
+        pod["status"]["phase"] == "Running" for pod in cluster.pods.values()
+    )
     moves = [(event.old, event.new) for event in row.events.exclude(new="")]
     assert [new for _, new in moves][:-1] == [old for old, _ in moves][1:]
     assert moves[-1][1] == row.status

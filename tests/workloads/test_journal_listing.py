@@ -1,4 +1,6 @@
-"""A listing that comes page by page leaves the rows as the same objects told one by one do; and what it says of what was known before."""
+"""A listing that comes page by page leaves the rows as the same objects told one by one do; and
+what it says of what was known before.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,20 +20,49 @@ from workloads.models import Pod, Workload
 ROLES = (("master", 0), ("worker", 0), ("worker", 1))
 STATES = ("queued", "starting", "pod", "ended", None)
 CONDITIONS = ("Created", "Running", "Succeeded", "Failed")
-FIELDS = ("name", "role", "index", "rank", "phase", "status", "reason", "is_ready", "node", "gpus", "restarts", "image", "ended_at")
+FIELDS = (
+    "name",
+    "role",
+    "index",
+    "rank",
+    "phase",
+    "status",
+    "reason",
+    "is_ready",
+    "node",
+    "gpus",
+    "restarts",
+    "image",
+    "ended_at",
+)
 
 
 @pytest.fixture
 def made(cast: Cast) -> Made:
     found = Made(journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob))
-    journal.observed(cast.cluster.pk, [*jobs(found.job(condition("Created"))), *pods(found.pod("master"), found.pod("worker", 0))])
+    journal.observed(
+        cast.cluster.pk,
+        [
+            *jobs(found.job(condition("Created"))),
+            *pods(found.pod("master"), found.pod("worker", 0)),
+        ],
+    )
     return found
 
 
 def shown(workload: Workload) -> Any:
     row = Workload.objects.get(pk=workload.pk)
     return (
-        (row.status, row.reason, row.running_pods, row.requested_pods, row.gpus_allocated, row.ended, bool(row.job), bool(row.pod_group)),
+        (
+            row.status,
+            row.reason,
+            row.running_pods,
+            row.requested_pods,
+            row.gpus_allocated,
+            row.ended,
+            bool(row.job),
+            bool(row.pod_group),
+        ),
         list(row.attempts.values_list("status", "ended")),
         list(row.pods.order_by("name").values_list(*FIELDS)),
         row.events.filter(kind="status").values_list("new", flat=True).last(),
@@ -46,16 +77,28 @@ def told(kind: Any, cast: Cast, objects: Sequence[Object], page: int) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(CONDITIONS), st.booleans(), *[st.sampled_from(STATES)] * 3), min_size=1, max_size=4),
+    st.lists(
+        st.tuples(st.sampled_from(CONDITIONS), st.booleans(), *[st.sampled_from(STATES)] * 3),
+        min_size=1,
+        max_size=4,
+    ),
     st.integers(1, 7),
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_page_by_page_is_as_one_by_one(cast: Cast, estate: list[Any], page: int) -> None:
     Workload.objects.all().delete()
     ways: dict[str, list[Made]] = {"one": [], "all": []}
     for way, mades in ways.items():
         for number in range(len(estate)):
-            mades.append(Made(journal.opened(a_spec(cast.team_a, f"{way}{number}"), project=cast.team_a, by=None)))
+            mades.append(
+                Made(
+                    journal.opened(
+                        a_spec(cast.team_a, f"{way}{number}"), project=cast.team_a, by=None
+                    )
+                )
+            )
     found: dict[str, tuple[list[Object], list[Object], list[Object]]] = {}
     for way, mades in ways.items():
         found[way] = ([], [], [])
@@ -79,7 +122,14 @@ def test_page_by_page_is_as_one_by_one(cast: Cast, estate: list[Any], page: int)
 def test_a_page_of_many_is_written_by_as_many_statements_as_one_of_few(cast: Cast) -> None:
     counts = []
     for number in (2, 40):
-        mades = [Made(journal.opened(a_spec(cast.team_a, f"n{number}-{each}"), project=cast.team_a, by=None)) for each in range(number)]
+        mades = [
+            Made(
+                journal.opened(
+                    a_spec(cast.team_a, f"n{number}-{each}"), project=cast.team_a, by=None
+                )
+            )
+            for each in range(number)
+        ]
         told("job", cast, [made.job(condition("Created")) for made in mades], 500)
         listing = journal.Listing(cast.cluster.pk, "pod")
         with CaptureQueriesContext(connection) as captured:
@@ -106,11 +156,15 @@ def test_what_a_listing_that_began_anew_told_at_first_may_have_gone(made: Made) 
     listing.again()
     listing.page(both[:1])
     assert listing.end() == 1
-    assert list(Pod.objects.filter(vanished_at=None).values_list("name", flat=True)) == ["train1-master-0"]
+    assert list(Pod.objects.filter(vanished_at=None).values_list("name", flat=True)) == [
+        "train1-master-0"
+    ]
 
 
 def set_back(obj: Object) -> Object:
-    """As of a cluster that was restored from a backup: its versions are lower than those that are known."""
+    """As of a cluster that was restored from a backup: its versions are lower than those that are
+    known.
+    """
     obj["metadata"]["resourceVersion"] = "1"
     return obj
 
@@ -118,18 +172,26 @@ def set_back(obj: Object) -> Object:
 @pytest.fixture
 def far_on(made: Made) -> Made:
     """What is known has high versions."""
-    for kind, objects in (("job", [made.job(condition("Running"))]), ("pod", [made.pod("master"), made.pod("worker", 0)])):
+    for kind, objects in (
+        ("job", [made.job(condition("Running"))]),
+        ("pod", [made.pod("master"), made.pod("worker", 0)]),
+    ):
         for each in objects:
             each["metadata"]["resourceVersion"] = str(10**9)
         journal.observed(made.workload.cluster_id, [journal.Seen(kind, each) for each in objects])  # type: ignore[arg-type]
     return made
 
 
-def test_a_listing_is_newer_than_what_was_known_when_it_was_asked_for_whatever_its_versions(far_on: Made) -> None:
+def test_a_listing_is_newer_than_what_was_known_when_it_was_asked_for_whatever_its_versions(
+    far_on: Made,
+) -> None:
     listing = journal.Listing(far_on.workload.cluster_id, "pod")
     listing.page([set_back(far_on.starting("master")), set_back(far_on.pod("worker", 0))])
     listing.end()
-    assert list(Pod.objects.order_by("name").values_list("phase", "version")) == [("Pending", "1"), ("Running", "1")]
+    assert list(Pod.objects.order_by("name").values_list("phase", "version")) == [
+        ("Pending", "1"),
+        ("Running", "1"),
+    ]
     jobs_ = journal.Listing(far_on.workload.cluster_id, "job")
     jobs_.page([set_back(far_on.job(condition("Failed", message="gone wrong")))])
     assert Workload.objects.get().status == "Failed"
@@ -144,13 +206,22 @@ def test_what_was_seen_after_it_was_asked_for_is_not_older_than_a_listing(far_on
     assert Pod.objects.get(name="train1-master-0").phase == "Succeeded"
 
 
-def test_fresh_reads_of_one_workload_are_newer_than_what_was_known_before_them(far_on: Made) -> None:
+def test_fresh_reads_of_one_workload_are_newer_than_what_was_known_before_them(
+    far_on: Made,
+) -> None:
     before = journal.known(far_on.workload.cluster_id, "job", "pod", workload=far_on.workload.pk)
-    journal.reconciled(far_on.workload.pk, set_back(far_on.job(condition("Succeeded"))), [], None, before=before)
-    assert (Workload.objects.get().status, Pod.objects.filter(vanished_at=None).count()) == ("Completed", 0)
+    journal.reconciled(
+        far_on.workload.pk, set_back(far_on.job(condition("Succeeded"))), [], None, before=before
+    )
+    assert (Workload.objects.get().status, Pod.objects.filter(vanished_at=None).count()) == (
+        "Completed",
+        0,
+    )
 
 
-def test_what_became_known_after_the_listing_was_asked_for_and_it_should_hold_has_vanished(made: Made) -> None:
+def test_what_became_known_after_the_listing_was_asked_for_and_it_should_hold_has_vanished(
+    made: Made,
+) -> None:
     listing = journal.Listing(made.workload.cluster_id, "pod")
     journal.observed(made.workload.cluster_id, pods(made.pod("worker", 1)))
     listing.page(list(Pod.objects.exclude(name="train1-worker-1").values_list("data", flat=True)))

@@ -29,7 +29,9 @@ def made(cast: Cast) -> Made:
 
 
 def see(made: Made, *seen: list[Seen], cluster: uuid.UUID | None = None) -> int:
-    return journal.observed(cluster or made.workload.cluster_id, [each for part in seen for each in part])
+    return journal.observed(
+        cluster or made.workload.cluster_id, [each for part in seen for each in part]
+    )
 
 
 def row() -> Workload:
@@ -44,7 +46,10 @@ def test_a_whole_life(made: Made) -> None:
     see(made, jobs(made.job(CREATED)))
     for make in (made.queued, made.starting, made.pod, made.ended):
         see(made, pods(*(make(*role) for role in ROLES)))
-    see(made, jobs(made.job(SUCCEEDED, counts={"Master": {"succeeded": 1}, "Worker": {"succeeded": 2}})))
+    see(
+        made,
+        jobs(made.job(SUCCEEDED, counts={"Master": {"succeeded": 1}, "Worker": {"succeeded": 2}})),
+    )
     moves = Event.objects.exclude(new="").values_list("kind", "old", "new")
     assert list(moves) == [
         ("action", "", "Creating"),
@@ -53,20 +58,53 @@ def test_a_whole_life(made: Made) -> None:
         ("status", "Initializing", "Running"),
         ("status", "Running", "Completed"),
     ]
-    assert (row().ended, row().running_pods, row().requested_pods, row().gpus_allocated) == ("3 succeeded", 0, 3, 0)
+    assert (row().ended, row().running_pods, row().requested_pods, row().gpus_allocated) == (
+        "3 succeeded",
+        0,
+        3,
+        0,
+    )
     attempt = Attempt.objects.get()
-    assert (attempt.status, attempt.ended, attempt.job_uid) == ("Completed", "3 succeeded", made.uid)
+    assert (attempt.status, attempt.ended, attempt.job_uid) == (
+        "Completed",
+        "3 succeeded",
+        made.uid,
+    )
     assert (attempt.started_at, attempt.ended_at) == (row().started_at, row().ended_at)
     assert attempt.ended_at
 
 
 def test_a_pods_row_says_what_the_pod_says(made: Made) -> None:
     annotations = {"gpu-fraction": "0.1"}
-    see(made, jobs(made.job(CREATED)), pods(made.pod("worker", 1, annotations=annotations, restarts=2, startTime="2026-11-21T00:00:05Z")))
+    see(
+        made,
+        jobs(made.job(CREATED)),
+        pods(
+            made.pod(
+                "worker", 1, annotations=annotations, restarts=2, startTime="2026-11-21T00:00:05Z"
+            )
+        ),
+    )
     pod = Pod.objects.get()
-    assert (pod.name, pod.role, pod.index, pod.rank, pod.attempt) == ("train1-worker-1", "worker", 1, 2, 1)
-    assert (pod.phase, pod.status, pod.is_ready, pod.node, pod.restarts) == ("Running", "Running", True, "n1", 2)
-    assert (pod.gpus, pod.image, pod.started_at) == (Decimal("0.1"), "train:1", datetime(2026, 11, 21, 0, 0, 5, tzinfo=UTC))
+    assert (pod.name, pod.role, pod.index, pod.rank, pod.attempt) == (
+        "train1-worker-1",
+        "worker",
+        1,
+        2,
+        1,
+    )
+    assert (pod.phase, pod.status, pod.is_ready, pod.node, pod.restarts) == (
+        "Running",
+        "Running",
+        True,
+        "n1",
+        2,
+    )
+    assert (pod.gpus, pod.image, pod.started_at) == (
+        Decimal("0.1"),
+        "train:1",
+        datetime(2026, 11, 21, 0, 0, 5, tzinfo=UTC),
+    )
     assert pod.created_at == datetime(2026, 11, 21, tzinfo=UTC)
     assert pod.vanished_at is None
 
@@ -76,9 +114,17 @@ def test_running_pods_and_gpus_are_those_of_placed_and_unfinished_pods(made: Mad
     see(
         made,
         jobs(made.job(CREATED)),
-        pods(made.pod("master", **tenth), made.starting("worker", 0, **tenth), made.queued("worker", 1, **tenth)),
+        pods(
+            made.pod("master", **tenth),
+            made.starting("worker", 0, **tenth),
+            made.queued("worker", 1, **tenth),
+        ),
     )
-    assert (row().running_pods, row().requested_pods, row().gpus_allocated) == (1, 3, Decimal("0.2"))
+    assert (row().running_pods, row().requested_pods, row().gpus_allocated) == (
+        1,
+        3,
+        Decimal("0.2"),
+    )
     see(made, pods(made.ended("worker", 0, **tenth)))
     assert (row().running_pods, row().gpus_allocated) == (1, Decimal("0.1"))
     assert row().gpus_requested == Decimal("0.3")
@@ -90,11 +136,19 @@ def test_ranks_do_not_depend_on_the_order_in_which_pods_are_seen(made: Made) -> 
     see(made, pods(made.pod("master")))
     assert list(Pod.objects.values_list("role", "rank")) == [("master", 0), ("worker", 2)]
     see(made, gone("pod", made.pod("master")), jobs(made.job(CREATED)), pods(made.pod("worker", 0)))
-    assert set(Pod.objects.values_list("name", "rank")) == {("train1-master-0", 0), ("train1-worker-0", 1), ("train1-worker-1", 2)}
+    assert set(Pod.objects.values_list("name", "rank")) == {
+        ("train1-master-0", 0),
+        ("train1-worker-0", 1),
+        ("train1-worker-1", 2),
+    }
 
 
 def test_the_same_again_is_no_change(made: Made) -> None:
-    seen = [*jobs(made.job(CREATED)), *pods(*(made.pod(*role) for role in ROLES)), Seen("podgroup", made.group("Unschedulable", "no"))]
+    seen = [
+        *jobs(made.job(CREATED)),
+        *pods(*(made.pod(*role) for role in ROLES)),
+        Seen("podgroup", made.group("Unschedulable", "no")),
+    ]
     assert see(made, seen) == 1
     before, position = list(Workload.objects.values()), Position.objects.get().value
     assert see(made, seen) == see(made, seen[::-1]) == 0
@@ -106,7 +160,10 @@ def test_an_older_state_never_replaces_a_newer_one(made: Made) -> None:
     old_job, new_job = made.job(CREATED), made.job(CREATED, condition("Running"))
     see(made, jobs(new_job), pods(new))
     assert see(made, jobs(old_job), pods(old)) == 0
-    assert (Pod.objects.get().phase, row().job["status"]["conditions"][-1]["type"]) == ("Running", "Running")
+    assert (Pod.objects.get().phase, row().job["status"]["conditions"][-1]["type"]) == (
+        "Running",
+        "Running",
+    )
 
 
 def test_versions_compare_as_numbers(made: Made) -> None:
@@ -140,10 +197,18 @@ def test_a_pod_made_anew_is_another_pod(made: Made) -> None:
 
 def test_the_reason_follows_while_the_status_stays(made: Made) -> None:
     waiting = [made.queued(*role) for role in ROLES]
-    see(made, jobs(made.job(CREATED)), pods(*waiting), [Seen("podgroup", made.group("OverLimit", "the project is full"))])
+    see(
+        made,
+        jobs(made.job(CREATED)),
+        pods(*waiting),
+        [Seen("podgroup", made.group("OverLimit", "the project is full"))],
+    )
     assert (row().status, row().reason) == ("Pending", "the project is full")
     see(made, [Seen("podgroup", made.group("OverLimit", "the department is full"))])
-    assert (row().reason, Attempt.objects.get().reason) == ("the department is full", "the department is full")
+    assert (row().reason, Attempt.objects.get().reason) == (
+        "the department is full",
+        "the department is full",
+    )
     assert Event.objects.filter(new="Pending").count() == 1
     see(made, gone("podgroup", made.group()))
     assert (row().pod_group, row().reason) == (None, "")
@@ -154,10 +219,19 @@ def test_a_preempted_attempt_is_pending_again_and_says_so(made: Made) -> None:
     assert row().status == "Running"
     see(made, pods(*(made.pod(*role, terminating=True, conditions=[PREEMPTED]) for role in ROLES)))
     event = Event.objects.latest("id")
-    assert (row().status, row().attempt, event.old, event.new, event.reason) == ("Pending", 1, "Running", "Pending", "Preempted")
+    assert (row().status, row().attempt, event.old, event.new, event.reason) == (
+        "Pending",
+        1,
+        "Running",
+        "Pending",
+        "Preempted",
+    )
     assert event.text.startswith("It was preempted")
     assert event.is_warning
-    see(made, gone("pod", *(made.pod(*role, terminating=True, conditions=[PREEMPTED]) for role in ROLES)))
+    see(
+        made,
+        gone("pod", *(made.pod(*role, terminating=True, conditions=[PREEMPTED]) for role in ROLES)),
+    )
     see(made, pods(*(made.pod(*role, tries=1) for role in ROLES)))
     assert row().status == "Running"
 
@@ -242,7 +316,9 @@ def test_times_are_the_clusters_within_ours(made: Made) -> None:
 
 def test_what_ran_unseen_has_its_times_all_the_same(made: Made) -> None:
     asked_two_hours_ago()
-    began, ended = ((timezone.now() - timedelta(minutes=minutes)).replace(microsecond=0) for minutes in (60, 30))
+    began, ended = (
+        (timezone.now() - timedelta(minutes=minutes)).replace(microsecond=0) for minutes in (60, 30)
+    )
     job = made.job(SUCCEEDED)
     job["status"]["completionTime"] = ended.isoformat()
     see(made, jobs(job), pods(made.ended("master", startTime=began.isoformat())))
@@ -250,7 +326,9 @@ def test_what_ran_unseen_has_its_times_all_the_same(made: Made) -> None:
 
 
 @pytest.mark.parametrize("skew", [timedelta(hours=-1), timedelta(hours=1)])
-def test_a_cluster_whose_clock_is_wrong_does_not_spoil_the_times(made: Made, skew: timedelta) -> None:
+def test_a_cluster_whose_clock_is_wrong_does_not_spoil_the_times(
+    made: Made, skew: timedelta
+) -> None:
     asked_two_hours_ago()
     see(made, jobs(made.job(CREATED)), pods(made.starting("master")))
     theirs = (timezone.now() + skew).isoformat()
@@ -319,10 +397,22 @@ def test_a_job_of_another_name_with_our_labels_is_not_ours(made: Made) -> None:
 def test_the_number_of_queries_does_not_grow_with_the_batch(cast: Cast) -> None:
     counts = []
     for size in (1, 12):
-        all_made = [Made(journal.opened(a_spec(cast.team_a, f"q{size}-{number}"), project=cast.team_a, by=None)) for number in range(size)]
-        seen = [each for made in all_made for each in (*jobs(made.job(CREATED)), *pods(*(made.queued(*role) for role in ROLES)))]
+        all_made = [
+            Made(
+                journal.opened(
+                    a_spec(cast.team_a, f"q{size}-{number}"), project=cast.team_a, by=None
+                )
+            )
+            for number in range(size)
+        ]
+        seen = [
+            each
+            for made in all_made
+            for each in (*jobs(made.job(CREATED)), *pods(*(made.queued(*role) for role in ROLES)))
+        ]
         seen += [
-            Seen("event", made.event(made.pod("master"), "Scheduled", "", uid=f"{size}-{number}")) for number, made in enumerate(all_made)
+            Seen("event", made.event(made.pod("master"), "Scheduled", "", uid=f"{size}-{number}"))
+            for number, made in enumerate(all_made)
         ]
         with CaptureQueriesContext(
             connection,

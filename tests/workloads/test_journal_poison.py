@@ -1,4 +1,6 @@
-"""Objects come from strangers: whatever one of them is, it stops nothing else, and what is stored is bounded and fit for the database."""
+"""Objects come from strangers: whatever one of them is, it stops nothing else, and what is stored
+is bounded and fit for the database.
+"""
 
 import json
 import math
@@ -54,15 +56,23 @@ POISON = {
     "a phase far too long": put("status.phase", "P" * 400),
     "a node that is an object": put("spec.nodeName", {"a": 1}),
     "a node far too long": put("spec.nodeName", "n" * 9000),
-    "GPUs without end": put("metadata.annotations", {"gpu-fraction": "9e99", "gpu-fraction-num-devices": "9e99"}),
+    "GPUs without end": put(
+        "metadata.annotations", {"gpu-fraction": "9e99", "gpu-fraction-num-devices": "9e99"}
+    ),
     "GPUs that are none": put("metadata.annotations", {"gpu-fraction": {"a": []}}),
     "numbers without end": put("status.deep", [10**400, math.inf, -math.inf, math.nan]),
-    "a hundred thousand entries": put("status.many", {str(number): "x" for number in range(100_000)}),
+    "a hundred thousand entries": put(
+        "status.many", {str(number): "x" for number in range(100_000)}
+    ),
     "a version far too long": put("metadata.resourceVersion", "9" * 500),
     "times that are none": put("status.startTime", "tomorrow"),
-    "restarts without end": put("status.containerStatuses", [{"restartCount": 10**30, "state": "x"}, {"restartCount": -5}]),
+    "restarts without end": put(
+        "status.containerStatuses", [{"restartCount": 10**30, "state": "x"}, {"restartCount": -5}]
+    ),
     "a uid far too long": put("metadata.uid", "u" * 900),
-    "owners that are texts": put("metadata.ownerReferences", ["a", {"controller": True, "uid": {}}]),
+    "owners that are texts": put(
+        "metadata.ownerReferences", ["a", {"controller": True, "uid": {}}]
+    ),
 }
 
 
@@ -89,9 +99,18 @@ EVENTS = {
     "a count without end": {"count": 10**40},
     "a count below zero": {"count": -3},
     "a time before all times": {"lastTimestamp": "0001-01-01T00:00:00+14:00"},
-    "types that are wrong": {"message": ["a"], "reason": {"b": 1}, "type": 7, "count": "many", "series": [], "source": "x"},
+    "types that are wrong": {
+        "message": ["a"],
+        "reason": {"b": 1},
+        "type": 7,
+        "count": "many",
+        "series": [],
+        "source": "x",
+    },
     "a subject that is none": {"involvedObject": ["Pod"]},
-    "a namespace that is none": {"involvedObject": {"kind": "Pod", "name": "train1-master-0", "namespace": {}}},
+    "a namespace that is none": {
+        "involvedObject": {"kind": "Pod", "name": "train1-master-0", "namespace": {}}
+    },
 }
 
 
@@ -104,7 +123,16 @@ def test_an_event_with_this_stops_no_other(made: Made, what: str) -> None:
     assert all(len(event.text) <= 1024 for event in Event.objects.all())
 
 
-NONSENSE: list[Any] = [None, 7, "x", [], {}, {"metadata": None}, {"metadata": {"uid": 5}}, {"spec": [], "status": 1}]
+NONSENSE: list[Any] = [
+    None,
+    7,
+    "x",
+    [],
+    {},
+    {"metadata": None},
+    {"metadata": {"uid": 5}},
+    {"spec": [], "status": 1},
+]
 
 
 @pytest.mark.parametrize("obj", NONSENSE)
@@ -116,48 +144,87 @@ def test_what_is_no_object_is_left_out(made: Made, obj: Any) -> None:
 
 def test_a_batch_that_cannot_be_written_is_written_one_by_one(made: Made) -> None:
     refused = {
-        "sqlite": "CREATE TRIGGER refused BEFORE INSERT ON workloads_pod WHEN NEW.node = 'n0' BEGIN SELECT RAISE(ABORT, 'refused'); END",
+        "sqlite": (
+            "CREATE TRIGGER refused BEFORE INSERT ON workloads_pod WHEN NEW.node = 'n0' BEGIN "
+            "SELECT RAISE(ABORT, 'refused'); END"
+        ),
         "postgresql": "ALTER TABLE workloads_pod ADD CONSTRAINT refused CHECK (node <> 'n0')",
     }
     with connection.cursor() as cursor:
         cursor.execute(refused[connection.vendor])
     good = made.pod("worker", 0), made.pod("worker", 1)
-    assert journal.observed(made.workload.cluster_id, pods(good[0], made.pod("master", node="n0"), good[1])) == 1
-    assert sorted(Pod.objects.values_list("name", flat=True)) == ["train1-worker-0", "train1-worker-1"]
+    assert (
+        journal.observed(
+            made.workload.cluster_id, pods(good[0], made.pod("master", node="n0"), good[1])
+        )
+        == 1
+    )
+    assert sorted(Pod.objects.values_list("name", flat=True)) == [
+        "train1-worker-0",
+        "train1-worker-1",
+    ]
 
 
 def test_a_row_that_is_not_as_it_was_read_is_not_written(made: Made) -> None:
     key = made.workload.pk
     with pytest.raises(rows.Raced):
-        rows.update(Workload, "id", [rows.Change(key, {"status": "Running", "attempt": 1}, {"status": "Failed"})])
+        rows.update(
+            Workload,
+            "id",
+            [rows.Change(key, {"status": "Running", "attempt": 1}, {"status": "Failed"})],
+        )
     with pytest.raises(rows.Raced):
-        rows.update(Workload, "id", [rows.Change(key, {"status": "Creating", "attempt": 2}, {"status": "Failed"})])
-    rows.update(Workload, "id", [rows.Change(key, {"status": "Creating", "attempt": 1}, {"status": "Failed"})])
+        rows.update(
+            Workload,
+            "id",
+            [rows.Change(key, {"status": "Creating", "attempt": 2}, {"status": "Failed"})],
+        )
+    rows.update(
+        Workload,
+        "id",
+        [rows.Change(key, {"status": "Creating", "attempt": 1}, {"status": "Failed"})],
+    )
     assert Workload.objects.get().status == "Failed"
 
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8) | st.sampled_from(["uid", "name", "labels"]), inner, max_size=4)
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.text(max_size=8) | st.sampled_from(["uid", "name", "labels"]), inner, max_size=4
+        )
     ),
     max_leaves=20,
 )
-OBJECTS = st.fixed_dictionaries({}, optional=dict.fromkeys(("kind", "metadata", "spec", "status"), JSON))
+OBJECTS = st.fixed_dictionaries(
+    {}, optional=dict.fromkeys(("kind", "metadata", "spec", "status"), JSON)
+)
 
 
 @given(OBJECTS)
 @settings(max_examples=200, deadline=None)
 def test_anything_at_all_can_be_slimmed_and_read(obj: Any) -> None:
     slimmed = slim(obj)
-    assert b"\x00" not in json.dumps(slimmed, allow_nan=False, ensure_ascii=False).replace("\\u0000", "\x00").encode()
+    assert (
+        b"\x00"
+        not in json.dumps(slimmed, allow_nan=False, ensure_ascii=False)
+        .replace("\\u0000", "\x00")
+        .encode()
+    )
     assert slim(slimmed) is slimmed
     view(slimmed)
     derive(slimmed, [slimmed])
 
 
 def test_slimming_keeps_what_is_read_and_nothing_else(made: Made) -> None:
-    pod = made.ended("worker", 1, code=1, end={"message": "Traceback"}, annotations={"gpu-fraction": "0.5", "last-applied": "x" * 9000})
+    pod = made.ended(
+        "worker",
+        1,
+        code=1,
+        end={"message": "Traceback"},
+        annotations={"gpu-fraction": "0.5", "last-applied": "x" * 9000},
+    )
     pod["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {}}}]
     pod["spec"] |= {"volumes": [{"name": "v"}], "nodeSelector": {"a": "b"}}
     slimmed = slim(pod)
@@ -168,7 +235,9 @@ def test_slimming_keeps_what_is_read_and_nothing_else(made: Made) -> None:
 
 
 @given(st.sampled_from(["job", "pod", "podgroup", "event"]), OBJECTS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_garbage_with_our_labels_never_fails_a_batch(made: Made, kind: Any, obj: Any) -> None:
     dressed = made.pod("master")
     metadata = obj.get("metadata") if isinstance(obj.get("metadata"), dict) else {}

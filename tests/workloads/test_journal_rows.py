@@ -18,10 +18,16 @@ from workloads.models import Attempt, Event, Pod, Workload
 from workloads.states import Status
 
 TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=12)
-MOMENT = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1)).map(lambda at: at.replace(tzinfo=UTC))
+MOMENT = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1)).map(
+    lambda at: at.replace(tzinfo=UTC)
+)
 WHOLE = st.integers(0, 2**31 - 1)
 AMOUNT = st.integers(0, 10**11 - 1).map(lambda number: Decimal(number) / 1000)
-JSON = st.dictionaries(TEXT, st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXT | st.lists(TEXT, max_size=2), max_size=3)
+JSON = st.dictionaries(
+    TEXT,
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXT | st.lists(TEXT, max_size=2),
+    max_size=3,
+)
 PODS = st.lists(
     st.fixed_dictionaries(
         {
@@ -53,23 +59,44 @@ def values(prefix: str) -> list[dict[str, Any]]:
 
 
 @given(PODS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_rows_are_inserted_as_they_would_be_saved(workload: Workload, given: list[dict[str, Any]]) -> None:
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_rows_are_inserted_as_they_would_be_saved(
+    workload: Workload, given: list[dict[str, Any]]
+) -> None:
     Pod.objects.all().delete()
     for number, each in enumerate(given):
         Pod.objects.create(workload=workload, uid=f"one-{number}", **each)
-    rows.insert(Pod, [Pod(workload=workload, uid=f"all-{number}", **each) for number, each in enumerate(given)])
+    rows.insert(
+        Pod,
+        [Pod(workload=workload, uid=f"all-{number}", **each) for number, each in enumerate(given)],
+    )
     assert values("all") == values("one")
 
 
 @given(PODS, PODS)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_row_that_is_there_gets_the_new_values_and_keeps_the_others(workload: Workload, first: Any, second: Any) -> None:
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_a_row_that_is_there_gets_the_new_values_and_keeps_the_others(
+    workload: Workload, first: Any, second: Any
+) -> None:
     Pod.objects.all().delete()
-    rows.insert(Pod, [Pod(workload=workload, uid=f"all-{number}", logs_kept=True, **each) for number, each in enumerate(first)])
-    again = [Pod(workload=workload, uid=f"all-{number}", **each) for number, each in enumerate(second)]
+    rows.insert(
+        Pod,
+        [
+            Pod(workload=workload, uid=f"all-{number}", logs_kept=True, **each)
+            for number, each in enumerate(first)
+        ],
+    )
+    again = [
+        Pod(workload=workload, uid=f"all-{number}", **each) for number, each in enumerate(second)
+    ]
     rows.insert(Pod, again, unique=("workload", "uid"), update=("name", "data", "created_at"))
-    found = Pod.objects.order_by("uid").values("name", "data", "created_at", "restarts", "logs_kept")
+    found = Pod.objects.order_by("uid").values(
+        "name", "data", "created_at", "restarts", "logs_kept"
+    )
     for row, (number, kept) in zip(found, enumerate([*first, *second[len(first) :]]), strict=True):
         newest = second[number] if number < len(second) else kept
         wanted = {name: newest[name] for name in ("name", "data", "created_at")}
@@ -77,7 +104,10 @@ def test_a_row_that_is_there_gets_the_new_values_and_keeps_the_others(workload: 
 
 
 def test_rows_that_change_differently_each_get_their_own(cast: Cast) -> None:
-    made = [journal.opened(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, by=None) for number in range(6)]
+    made = [
+        journal.opened(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, by=None)
+        for number in range(6)
+    ]
     at = datetime(2026, 11, 21, tzinfo=UTC)
     changes: list[dict[str, Any]] = [
         {"status": Status.RUNNING, "running_pods": 3},
@@ -89,26 +119,53 @@ def test_rows_that_change_differently_each_get_their_own(cast: Cast) -> None:
     ]
     was = {"status": "Creating", "attempt": 1}
     with CaptureQueriesContext(connection) as captured:
-        rows.update(Workload, "id", [rows.Change(row.pk, was, to) for row, to in zip(made, changes, strict=True)])
+        rows.update(
+            Workload,
+            "id",
+            [rows.Change(row.pk, was, to) for row, to in zip(made, changes, strict=True)],
+        )
     assert len(captured) == 3
     names = {name for change in changes for name in change}
     for row, change in zip(made, changes, strict=True):
         found = Workload.objects.get(pk=row.pk)
-        assert {name: getattr(found, name) for name in names} == {name: getattr(row, name) for name in names} | change
+        assert {name: getattr(found, name) for name in names} == {
+            name: getattr(row, name) for name in names
+        } | change
 
 
 def test_however_many_rows_change_alike_it_is_one_statement(workload: Workload) -> None:
     rows.insert(
-        Event, [Event(workload=workload, attempt=1, kind="cluster", uid=str(number), at=workload.created_at) for number in range(700)]
+        Event,
+        [
+            Event(
+                workload=workload,
+                attempt=1,
+                kind="cluster",
+                uid=str(number),
+                at=workload.created_at,
+            )
+            for number in range(700)
+        ],
     )
     keys = list(Event.objects.exclude(uid="").values_list("pk", flat=True))
     with CaptureQueriesContext(connection) as captured:
-        rows.update(Event, "id", [rows.Change(key, to={"count": number, "text": str(number)}) for number, key in enumerate(keys)])
+        rows.update(
+            Event,
+            "id",
+            [
+                rows.Change(key, to={"count": number, "text": str(number)})
+                for number, key in enumerate(keys)
+            ],
+        )
     assert len(captured) == 1
-    assert list(Event.objects.filter(pk__in=keys).order_by("pk").values_list("count", "text")) == [(n, str(n)) for n in range(700)]
+    assert list(Event.objects.filter(pk__in=keys).order_by("pk").values_list("count", "text")) == [
+        (n, str(n)) for n in range(700)
+    ]
 
 
-def test_one_row_that_was_not_as_it_was_read_keeps_all_from_being_taken_for_written(workload: Workload) -> None:
+def test_one_row_that_was_not_as_it_was_read_keeps_all_from_being_taken_for_written(
+    workload: Workload,
+) -> None:
     changes = [
         rows.Change(workload.pk, {"number": 1}, {"status": "Running"}),
         rows.Change(uuid.uuid4(), {"number": 1}, {"status": "Running"}),

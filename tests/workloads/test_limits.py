@@ -1,4 +1,6 @@
-"""Time and idle limits: copied at submission, told at half, kept at the end; by a clock that the tests set."""
+"""Time and idle limits: copied at submission, told at half, kept at the end; by a clock that the
+tests set.
+"""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -51,9 +53,18 @@ def seen(cast: Cast, clock: Callable[[float], datetime]) -> Callable[[float], da
     return set_
 
 
-def limited(cast: Cast, name: str = "train1", *, time: int | None = 2 * HOUR, idle: int | None = None, **more: Any) -> Workload:
+def limited(
+    cast: Cast,
+    name: str = "train1",
+    *,
+    time: int | None = 2 * HOUR,
+    idle: int | None = None,
+    **more: Any,
+) -> Workload:
     """A workload with limits that runs since START."""
-    Project.objects.filter(pk=cast.team_a.pk).update(time_limit_seconds=time, idle_limit_seconds=idle)
+    Project.objects.filter(pk=cast.team_a.pk).update(
+        time_limit_seconds=time, idle_limit_seconds=idle
+    )
     team = Project.objects.select_related("department", "cluster").get(pk=cast.team_a.pk)
     workload = journal.opened(a_spec(team, name), project=team, by=cast.bob)
     running = {"status": Status.RUNNING, "started_at": START, "job_uid": "u", "next_try_at": None}
@@ -63,7 +74,9 @@ def limited(cast: Cast, name: str = "train1", *, time: int | None = 2 * HOUR, id
 
 
 def said(workload: Workload, reason: str) -> list[str]:
-    return list(Event.objects.filter(workload=workload, reason=reason).values_list("text", flat=True))
+    return list(
+        Event.objects.filter(workload=workload, reason=reason).values_list("text", flat=True)
+    )
 
 
 def moved(workload: Workload, seconds: float, new: Status) -> None:
@@ -71,8 +84,13 @@ def moved(workload: Workload, seconds: float, new: Status) -> None:
     Event.objects.create(workload=workload, attempt=workload.attempt, kind="status", new=new, at=at)
 
 
-@pytest.mark.parametrize(("own", "above", "holds"), [(None, None, None), (60, None, 60), (None, 120, 120), (60, 120, 60), (180, 120, 120)])
-def test_the_stricter_one_is_copied(cast: Cast, own: int | None, above: int | None, holds: int | None) -> None:
+@pytest.mark.parametrize(
+    ("own", "above", "holds"),
+    [(None, None, None), (60, None, 60), (None, 120, 120), (60, 120, 60), (180, 120, 120)],
+)
+def test_the_stricter_one_is_copied(
+    cast: Cast, own: int | None, above: int | None, holds: int | None
+) -> None:
     cast.team_a.time_limit_seconds = cast.team_a.idle_limit_seconds = own
     cast.research.time_limit_seconds = cast.research.idle_limit_seconds = above
     cast.team_a.department = cast.research
@@ -80,7 +98,9 @@ def test_the_stricter_one_is_copied(cast: Cast, own: int | None, above: int | No
     assert (workload.time_limit_seconds, workload.idle_limit_seconds) == (holds, holds)
 
 
-def test_what_was_submitted_before_keeps_what_held_then(cast: Cast, clock: Any, asked: Asked) -> None:
+def test_what_was_submitted_before_keeps_what_held_then(
+    cast: Cast, clock: Any, asked: Asked
+) -> None:
     workload = limited(cast, time=None)
     Project.objects.update(time_limit_seconds=60)
     clock(HOUR)
@@ -104,7 +124,9 @@ def test_half_is_told_once(cast: Cast, clock: Any, asked: Asked) -> None:
         clock(seconds)
         tasks.limit()
     at = f"{START + timedelta(hours=2):%-d %b %Y, %H:%M} UTC"
-    assert said(workload, "TimeLimitNear") == [f"Half of the time limit of 2 h has passed; it is stopped at {at}, if it runs until then."]
+    assert said(workload, "TimeLimitNear") == [
+        f"Half of the time limit of 2 h has passed; it is stopped at {at}, if it runs until then."
+    ]
     event = Event.objects.get(reason="TimeLimitNear")
     assert (event.is_warning, event.by, event.at) == (True, None, START + timedelta(seconds=HOUR))
     workload.refresh_from_db()
@@ -112,14 +134,20 @@ def test_half_is_told_once(cast: Cast, clock: Any, asked: Asked) -> None:
     assert (workload.status, asked) == (Status.RUNNING, [])
 
 
-def test_at_its_end_it_is_stopped_by_muster_and_says_why(cast: Cast, clock: Any, asked: Asked) -> None:
+def test_at_its_end_it_is_stopped_by_muster_and_says_why(
+    cast: Cast, clock: Any, asked: Asked
+) -> None:
     workload = limited(cast)
     clock(2 * HOUR)
     tasks.limit()
     tasks.limit()
     why = "Stopped: its time limit of 2 h was reached (project team-a)."
     workload.refresh_from_db()
-    assert (workload.status, workload.desired, workload.reason) == (Status.STOPPING, Desired.STOPPED, why)
+    assert (workload.status, workload.desired, workload.reason) == (
+        Status.STOPPING,
+        Desired.STOPPED,
+        why,
+    )
     assert said(workload, "TimeLimit") == [why]
     assert said(workload, "TimeLimitNear") == []
     assert asked == [("stop", str(workload.pk))]
@@ -134,7 +162,10 @@ def test_why_stays_once_it_has_stopped(cast: Cast, clock: Any, asked: Asked) -> 
     before = journal.known(workload.cluster_id, "job", "pod", "podgroup", workload=workload.pk)
     journal.reconciled(workload.pk, None, [], None, before=before)
     workload.refresh_from_db()
-    assert (workload.status, workload.reason) == (Status.STOPPED, "Stopped: its time limit of 2 h was reached (project team-a).")
+    assert (workload.status, workload.reason) == (
+        Status.STOPPED,
+        "Stopped: its time limit of 2 h was reached (project team-a).",
+    )
     assert workload.attempts.get().reason == workload.reason
 
 
@@ -156,7 +187,9 @@ def test_another_attempt_is_not_stopped_for_the_one_before(cast: Cast, clock: An
     assert journal.warned(workload.pk, "TimeLimitNear", "x", attempt=1, since=None) is False
 
 
-def test_one_that_ends_at_this_moment_is_left_alone(cast: Cast, clock: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_ends_at_this_moment_is_left_alone(
+    cast: Cast, clock: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workload = limited(cast)
     clock(2 * HOUR)
     stale = [Workload.objects.select_related("project").get(pk=workload.pk)]
@@ -177,9 +210,16 @@ def test_all_its_runs_count(cast: Cast, clock: Any, asked: Asked) -> None:
     assert asked == [("stop", str(workload.pk))]
 
 
-def test_the_time_in_which_it_was_preempted_does_not_count(cast: Cast, clock: Any, asked: Asked) -> None:
+def test_the_time_in_which_it_was_preempted_does_not_count(
+    cast: Cast, clock: Any, asked: Asked
+) -> None:
     workload = limited(cast)
-    for seconds, new in ((0, Status.RUNNING), (HOUR, Status.PENDING), (3 * HOUR, Status.RUNNING), (3 * HOUR + 60, Status.DEGRADED)):
+    for seconds, new in (
+        (0, Status.RUNNING),
+        (HOUR, Status.PENDING),
+        (3 * HOUR, Status.RUNNING),
+        (3 * HOUR + 60, Status.DEGRADED),
+    ):
         moved(workload, seconds, new)
     clock(4 * HOUR - 1)
     tasks.limit()
@@ -190,7 +230,9 @@ def test_the_time_in_which_it_was_preempted_does_not_count(cast: Cast, clock: An
     assert asked == [("stop", str(workload.pk))]
 
 
-@pytest.mark.parametrize("status", [each for each in Status if each not in (Status.RUNNING, Status.DEGRADED)])
+@pytest.mark.parametrize(
+    "status", [each for each in Status if each not in (Status.RUNNING, Status.DEGRADED)]
+)
 def test_only_what_runs_is_stopped(cast: Cast, clock: Any, asked: Asked, status: Status) -> None:
     limited(cast, status=status)
     clock(9 * HOUR)
@@ -199,7 +241,9 @@ def test_only_what_runs_is_stopped(cast: Cast, clock: Any, asked: Asked, status:
 
 
 def test_what_has_used_it_up_does_not_run_again(cast: Cast, clock: Any) -> None:
-    workload = limited(cast, status=Status.STOPPED, desired=Desired.STOPPED, ended_at=START + timedelta(hours=2))
+    workload = limited(
+        cast, status=Status.STOPPED, desired=Desired.STOPPED, ended_at=START + timedelta(hours=2)
+    )
     clock(5 * HOUR)
     with pytest.raises(Clash, match="used up its time limit of 2 h"):
         actions.run(workload, cast.bob)
@@ -214,7 +258,10 @@ def test_an_idle_one_is_warned_and_stopped(cast: Cast, seen: Any, asked: Asked) 
         seen(seconds)
         tasks.limit()
         assert len(said(workload, "IdleLimitNear")) == warned, seconds
-    assert "Half of the idle limit of 30 min has passed without use of its GPUs" in said(workload, "IdleLimitNear")[0]
+    assert (
+        "Half of the idle limit of 30 min has passed without use of its GPUs"
+        in said(workload, "IdleLimitNear")[0]
+    )
     assert asked == []
     seen(2400)
     tasks.limit()
@@ -259,16 +306,24 @@ def test_what_was_idle_when_somebody_looked_last_is_not_stopped_for_it_later(
     assert asked == [("stop", str(workload.pk))]
 
 
-def test_a_warning_of_idleness_is_given_once_however_many_sweeps_saw_it(cast: Cast, clock: Any) -> None:
+def test_a_warning_of_idleness_is_given_once_however_many_sweeps_saw_it(
+    cast: Cast, clock: Any
+) -> None:
     workload = limited(cast, time=None, idle=1800, idle_since=START)
     clock(900)
-    given = [journal.warned(workload.pk, "IdleLimitNear", "x", attempt=1, since=START) for _ in range(2)]
+    given = [
+        journal.warned(workload.pk, "IdleLimitNear", "x", attempt=1, since=START) for _ in range(2)
+    ]
     assert given == [True, False]
     clock(1000)
-    assert journal.warned(workload.pk, "IdleLimitNear", "x", attempt=1, since=START + timedelta(seconds=950))
+    assert journal.warned(
+        workload.pk, "IdleLimitNear", "x", attempt=1, since=START + timedelta(seconds=950)
+    )
 
 
-def test_the_time_in_which_it_was_preempted_does_not_count_after_it_ran_again_either(cast: Cast, clock: Any, asked: Asked) -> None:
+def test_the_time_in_which_it_was_preempted_does_not_count_after_it_ran_again_either(
+    cast: Cast, clock: Any, asked: Asked
+) -> None:
     workload = limited(cast)
     for seconds, new in ((0, Status.RUNNING), (600, Status.PENDING), (9 * HOUR, Status.RUNNING)):
         moved(workload, seconds, new)
@@ -301,8 +356,16 @@ def test_a_thousand_take_no_more_queries_than_ten(cast: Cast, clock: Any, asked:
     workload = limited(cast)
 
     def copies(count: int) -> None:
-        rows = [Workload(**{each.attname: getattr(workload, each.attname) for each in Workload._meta.concrete_fields if each.name != "id"})
-                for _ in range(count)]  # fmt: skip
+        rows = [
+            Workload(
+                **{
+                    each.attname: getattr(workload, each.attname)
+                    for each in Workload._meta.concrete_fields
+                    if each.name != "id"
+                }
+            )
+            for _ in range(count)
+        ]
         for number, each in enumerate(rows):
             each.name = f"w{count}-{number}"
         Workload.objects.bulk_create(rows)
@@ -323,16 +386,38 @@ def test_a_thousand_take_no_more_queries_than_ten(cast: Cast, clock: Any, asked:
         ("", {}, True, "the use of GPUs is unknown here: it is not applied"),
         ("http://p", {}, True, "the use of its GPUs is unknown: it is not applied meanwhile"),
         ("http://p", {"use_known": True}, True, "its GPUs are in use"),
-        ("http://p", {"use_known": True}, False, "the use of its GPUs is unknown: it is not applied meanwhile"),
-        ("http://p", {"use_known": True, "idle_since": START}, True, "30 min 0 s used, 30 min 0 s left"),
-        ("http://p", {"use_known": True, "idle_since": START}, False, "the use of its GPUs is unknown: it is not applied meanwhile"),
+        (
+            "http://p",
+            {"use_known": True},
+            False,
+            "the use of its GPUs is unknown: it is not applied meanwhile",
+        ),
+        (
+            "http://p",
+            {"use_known": True, "idle_since": START},
+            True,
+            "30 min 0 s used, 30 min 0 s left",
+        ),
+        (
+            "http://p",
+            {"use_known": True, "idle_since": START},
+            False,
+            "the use of its GPUs is unknown: it is not applied meanwhile",
+        ),
         ("http://p", {"status": Status.DEGRADED, "use_known": True}, True, "its GPUs are in use"),
         ("http://p", {"status": Status.PENDING}, True, "counted while it runs"),
     ],
     ids=["nobody", "unknown", "used", "used-once", "idle", "idle-once", "degraded", "waits"],
 )
 def test_the_details_tell_what_is_used_and_left(
-    client: Client, cast: Cast, clock: Any, seen: Any, prometheus: str, fields: dict[str, Any], looked: bool, told: str
+    client: Client,
+    cast: Cast,
+    clock: Any,
+    seen: Any,
+    prometheus: str,
+    fields: dict[str, Any],
+    looked: bool,
+    told: str,
 ) -> None:
     Cluster.objects.update(prometheus_url=prometheus)
     workload = limited(cast, idle=HOUR, **fields)
@@ -383,7 +468,9 @@ def test_what_runs_on_a_cluster_is_taken_out_of_it(acting: Acting, asked: Asked)
     acting.repeat(tasks.launch, workload, lambda: workload.job_uid)
     acting.until(workload, "Running")
     assert workload.started_at is not None
-    Workload.objects.filter(pk=workload.pk).update(started_at=workload.started_at - timedelta(seconds=90))
+    Workload.objects.filter(pk=workload.pk).update(
+        started_at=workload.started_at - timedelta(seconds=90)
+    )
     tasks.limit()
     acting.repeat(tasks.stop, workload, lambda: workload.status == Status.STOPPED)
     assert workload.reason == "Stopped: its time limit of 1 min was reached (project team-a)."

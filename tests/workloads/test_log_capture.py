@@ -1,4 +1,6 @@
-"""Capturing from a real cluster: no line is lost or doubled, whatever happens to the server, the collector or the container."""
+"""Capturing from a real cluster: no line is lost or doubled, whatever happens to the server, the
+collector or the container.
+"""
 
 import contextlib
 import re
@@ -39,10 +41,28 @@ def client(cluster: LocalKube) -> Iterator[Client]:
         pods.remove_all(made)
 
 
-def capture(pod: pods.Object, path: Path, *, container: str = "main", bound: int = 1 << 30, sight: Sight = Sight.RUNNING) -> Capture:
+def capture(
+    pod: pods.Object,
+    path: Path,
+    *,
+    container: str = "main",
+    bound: int = 1 << 30,
+    sight: Sight = Sight.RUNNING,
+) -> Capture:
     """The capture of the first run of a pod's container."""
     meta = pod["metadata"]
-    return Capture(Target(pods.NAMESPACE, meta["name"], meta["uid"], container, 0, path / f"{container}.0.log", bound), sight)
+    return Capture(
+        Target(
+            pods.NAMESPACE,
+            meta["name"],
+            meta["uid"],
+            container,
+            0,
+            path / f"{container}.0.log",
+            bound,
+        ),
+        sight,
+    )
 
 
 def finish(capture: Capture, client: Client) -> Outcome:
@@ -66,7 +86,9 @@ def lines(count: int) -> list[str]:
 
 
 def test_a_container_that_ends_at_once_is_read(client: Client, tmp_path: Path) -> None:
-    reading = capture(pods.start(client, pods.shell("echo line 0; echo line 1; printf 'no end'")), tmp_path)
+    reading = capture(
+        pods.start(client, pods.shell("echo line 0; echo line 1; printf 'no end'")), tmp_path
+    )
     assert finish(reading, client) == Outcome(End.COMPLETE)
     assert texts(reading) == [*lines(2), "no end"]
     assert reading.progress.gaps == []
@@ -85,7 +107,9 @@ def test_lines_are_in_the_file_while_the_container_runs(client: Client, tmp_path
     assert pods.read(client)["status"]["phase"] == "Running"
 
 
-def test_a_reading_that_is_cut_again_and_again_loses_and_doubles_nothing(client: Client, tmp_path: Path) -> None:
+def test_a_reading_that_is_cut_again_and_again_loses_and_doubles_nothing(
+    client: Client, tmp_path: Path
+) -> None:
     reading = capture(pods.start(client, pods.shell(NUMBERED.format(150, 0.01))), tmp_path)
     while pods.read(client)["status"]["phase"] in ("Pending", "Running"):
         with pods.reading(reading, client):
@@ -94,7 +118,9 @@ def test_a_reading_that_is_cut_again_and_again_loses_and_doubles_nothing(client:
     assert texts(reading) == lines(150)
 
 
-def test_a_new_capture_goes_on_where_a_killed_one_was_in_mid_line(client: Client, tmp_path: Path) -> None:
+def test_a_new_capture_goes_on_where_a_killed_one_was_in_mid_line(
+    client: Client, tmp_path: Path
+) -> None:
     pod = pods.start(client, pods.shell(NUMBERED.format(40, 0.05)))
     first = capture(pod, tmp_path)
     with pods.reading(first, client):
@@ -116,19 +142,29 @@ def test_a_pod_of_the_same_name_is_another_one(client: Client, tmp_path: Path) -
     assert texts(reading) == []
 
 
-def test_a_pod_that_went_before_the_rest_was_read_leaves_a_gap(client: Client, tmp_path: Path) -> None:
+def test_a_pod_that_went_before_the_rest_was_read_leaves_a_gap(
+    client: Client, tmp_path: Path
+) -> None:
     reading = capture(pods.start(client, pods.shell("echo line 0; sleep 60")), tmp_path)
     with pods.reading(reading, client):
         pods.eventually(lambda: reading.progress.size)
     calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace=0)
     pods.eventually(lambda: gone(client))
     assert finish(reading, client) == Outcome(End.COMPLETE)
-    assert [gap["cause"] for gap in reading.progress.gaps] == ["The pod was gone before the rest of its log was read."]
+    assert [gap["cause"] for gap in reading.progress.gaps] == [
+        "The pod was gone before the rest of its log was read."
+    ]
 
 
 def test_a_pod_that_is_deleted_while_it_is_read_leaves_none(client: Client, tmp_path: Path) -> None:
     reading = capture(
-        pods.start(client, pods.shell("trap 'echo line 1; exit' TERM; echo line 0; while true; do sleep 0.1; done")), tmp_path
+        pods.start(
+            client,
+            pods.shell(
+                "trap 'echo line 1; exit' TERM; echo line 0; while true; do sleep 0.1; done"
+            ),
+        ),
+        tmp_path,
     )
     with pods.reading(reading, client) as turn:
         pods.eventually(lambda: reading.progress.size)
@@ -140,7 +176,9 @@ def test_a_pod_that_is_deleted_while_it_is_read_leaves_none(client: Client, tmp_
 
 @contextlib.contextmanager
 def seen_late(client: Client, meanwhile: Callable[[], object]) -> Iterator[Client]:
-    """A client that, once a log has begun to come, looks at its pod only after `meanwhile` has happened, once."""
+    """A client that, once a log has begun to come, looks at its pod only after `meanwhile` has
+    happened, once.
+    """
     begun, happened = threading.Event(), threading.Event()
 
     def choose(request: Request) -> Mishap:
@@ -165,7 +203,9 @@ def removed(client: Client) -> None:
     pods.eventually(lambda: gone(client))
 
 
-def test_a_pod_that_an_operator_removes_as_its_log_begins_keeps_what_came(client: Client, tmp_path: Path) -> None:
+def test_a_pod_that_an_operator_removes_as_its_log_begins_keeps_what_came(
+    client: Client, tmp_path: Path
+) -> None:
     pod = pods.start(client, pods.shell("echo line 0; sleep 60"))
     pods.eventually(lambda: pods.read(client)["status"]["phase"] == "Running")
     reading = capture(pod, tmp_path)
@@ -174,7 +214,9 @@ def test_a_pod_that_an_operator_removes_as_its_log_begins_keeps_what_came(client
     assert (texts(reading), reading.progress.gaps) == (lines(1), [])
 
 
-def test_a_pod_that_is_replaced_as_its_log_begins_is_not_taken_for_the_new_one(client: Client, tmp_path: Path) -> None:
+def test_a_pod_that_is_replaced_as_its_log_begins_is_not_taken_for_the_new_one(
+    client: Client, tmp_path: Path
+) -> None:
     pod = pods.start(client, pods.shell("echo line 0; sleep 60"))
     pods.eventually(lambda: pods.read(client)["status"]["phase"] == "Running")
     reading = capture(pod, tmp_path)
@@ -184,7 +226,9 @@ def test_a_pod_that_is_replaced_as_its_log_begins_is_not_taken_for_the_new_one(c
         pods.start(client, pods.shell("echo other; sleep 60"))
 
     with seen_late(client, replaced) as through:
-        assert finish(reading, through) == Outcome(End.LOST, "The pod was gone before its log was read.")
+        assert finish(reading, through) == Outcome(
+            End.LOST, "The pod was gone before its log was read."
+        )
     assert texts(reading) == []
 
 
@@ -197,16 +241,22 @@ def gone(client: Client) -> bool:
 
 
 def test_the_run_before_a_restart_is_read_to_its_end(client: Client, tmp_path: Path) -> None:
-    again = "test -e /tmp/{0} && sleep 60; touch /tmp/{0}; echo line 0; exit 1".format(f"muster-{time.time_ns()}")
+    again = "test -e /tmp/{0} && sleep 60; touch /tmp/{0}; echo line 0; exit 1".format(
+        f"muster-{time.time_ns()}"
+    )
     pod = pods.start(client, pods.shell(again, restart="OnFailure"))
     reading = capture(pod, tmp_path, sight=Sight.PREVIOUS)
-    pods.eventually(lambda: sight_of(pods.read(client), pod["metadata"]["uid"], "main", 0) is Sight.PREVIOUS)
+    pods.eventually(
+        lambda: sight_of(pods.read(client), pod["metadata"]["uid"], "main", 0) is Sight.PREVIOUS
+    )
     assert finish(reading, client) == Outcome(End.COMPLETE)
     assert (texts(reading), reading.progress.gaps) == (lines(1), [])
 
 
 def test_an_init_container_has_a_log_of_its_own(client: Client, tmp_path: Path) -> None:
-    reading = capture(pods.start(client, pods.shell("true", init="echo line 0")), tmp_path, container="first")
+    reading = capture(
+        pods.start(client, pods.shell("true", init="echo line 0")), tmp_path, container="first"
+    )
     assert finish(reading, client) == Outcome(End.COMPLETE)
     assert texts(reading) == lines(1)
 
@@ -238,14 +288,26 @@ print(reading.turn(client).end.value, len(reading.progress.gaps))
 def test_a_full_disk_pauses_the_capture_and_nothing_is_lost_when_there_is_room_again(
     cluster: LocalKube, client: Client, tmp_path: Path
 ) -> None:
-    pod = pods.start(client, pods.shell("n=0; while [ $n -lt 200 ]; do echo line $n; n=$((n+1)); done"))
+    pod = pods.start(
+        client, pods.shell("n=0; while [ $n -lt 200 ]; do echo line $n; n=$((n+1)); done")
+    )
     pods.ended(client)
-    done = subprocess.run([sys.executable, "-c", FULL, cluster.kubeconfig, tmp_path], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["The disk for logs is full: capture pauses until there is room.", "complete 0"]
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, cluster.kubeconfig, tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [
+        "The disk for logs is full: capture pauses until there is room.",
+        "complete 0",
+    ]
     assert texts(capture(pod, tmp_path)) == lines(200)
 
 
-def test_a_restart_of_the_api_server_in_mid_stream_loses_and_doubles_nothing(tmp_path: Path) -> None:
+def test_a_restart_of_the_api_server_in_mid_stream_loses_and_doubles_nothing(
+    tmp_path: Path,
+) -> None:
     with LocalKube(tmp_path / "kube") as cluster, pods.client_of(cluster) as client:
         reading = capture(pods.start(client, pods.shell(NUMBERED.format(100, 0.05))), tmp_path)
         with pods.reading(reading, client) as turns:

@@ -57,7 +57,9 @@ def until_kept(collector: Collector, workload: Workload) -> None:
 
 def contents(workload: Workload) -> dict[tuple[str, int], list[str]]:
     logs = Log.objects.filter(pod__workload=workload, state=Log.State.COMPLETE)
-    return {(log.container, log.run): b"".join(logbook.lines(log)).decode().splitlines() for log in logs}
+    return {
+        (log.container, log.run): b"".join(logbook.lines(log)).decode().splitlines() for log in logs
+    }
 
 
 def test_every_container_of_an_ended_pod_is_kept(client: Client, workload: Workload) -> None:
@@ -70,16 +72,26 @@ def test_every_container_of_an_ended_pod_is_kept(client: Client, workload: Workl
     assert Pod.objects.get().logs_kept
 
 
-def test_the_runs_before_and_after_a_restart_are_two_logs(client: Client, workload: Workload, tmp_path: Path) -> None:
+def test_the_runs_before_and_after_a_restart_are_two_logs(
+    client: Client, workload: Workload, tmp_path: Path
+) -> None:
     mark = tmp_path / "ran"
-    pods.start(client, pods.shell(f"if test -e {mark}; then echo second; else touch {mark}; echo one; exit 1; fi", restart="OnFailure"))
+    pods.start(
+        client,
+        pods.shell(
+            f"if test -e {mark}; then echo second; else touch {mark}; echo one; exit 1; fi",
+            restart="OnFailure",
+        ),
+    )
     pods.seen(workload, pods.ended(client))
     with pods.collector(workload.cluster, client) as collector:
         until_kept(collector, workload)
     assert contents(workload) == {("main", 0): ["one"], ("main", 1): ["second"]}
 
 
-def test_keeping_waits_for_the_collector_and_no_longer_than_said(client: Client, workload: Workload) -> None:
+def test_keeping_waits_for_the_collector_and_no_longer_than_said(
+    client: Client, workload: Workload
+) -> None:
     pods.start(client, pods.shell("echo line"))
     pods.seen(workload, pods.ended(client))
     assert not logbook.keep(workload.pk, within=0.1)
@@ -105,15 +117,23 @@ def test_a_pod_that_was_gone_before_is_said_to_be_lost(client: Client, workload:
     assert (log.state, log.note) == (Log.State.LOST, "The pod was gone before its log was read.")
 
 
-def test_logs_beyond_the_bound_wait_their_turn_and_say_so(client: Client, workload: Workload) -> None:
+def test_logs_beyond_the_bound_wait_their_turn_and_say_so(
+    client: Client, workload: Workload
+) -> None:
     for number in range(3):
         pods.start(client, pods.shell("echo line; sleep 60", name=f"pod{number}"))
-        pods.seen(workload, pods.eventually(lambda name=f"pod{number}": running(client, name)), rank=number)
+        pods.seen(
+            workload,
+            pods.eventually(lambda name=f"pod{number}": running(client, name)),
+            rank=number,
+        )
     with pods.collector(workload.cluster, client, at_once=2) as collector:
         collector.turn()
         collector.turn()
         waits = [log for log in Log.objects.all() if "waits for its turn: 2 logs" in log.note]
-        assert len(waits) == 1 or pods.eventually(lambda: collector.turn() or Log.objects.filter(note__contains="its turn: 2").exists())
+        assert len(waits) == 1 or pods.eventually(
+            lambda: collector.turn() or Log.objects.filter(note__contains="its turn: 2").exists()
+        )
 
 
 def running(client: Client, name: str) -> Any:
@@ -125,16 +145,31 @@ def test_a_name_that_no_file_may_have_stops_nothing(client: Client, workload: Wo
     pods.start(client, pods.shell("echo line"))
     pod = pods.ended(client)
     bad = {**pod["status"]["containerStatuses"][0], "name": "../../etc/passwd"}
-    pods.seen(workload, pod | {"status": {**pod["status"], "containerStatuses": [bad, *pod["status"]["containerStatuses"]]}})
+    pods.seen(
+        workload,
+        pod
+        | {
+            "status": {
+                **pod["status"],
+                "containerStatuses": [bad, *pod["status"]["containerStatuses"]],
+            }
+        },
+    )
     with pods.collector(workload.cluster, client) as collector:
         until_kept(collector, workload)
     assert contents(workload) == {("main", 0): ["line"]}
     assert Log.objects.get(state=Log.State.LOST).path == ""
 
 
-def test_a_turn_asks_a_constant_number_of_queries(client: Client, workload: Workload, django_assert_max_num_queries: Any) -> None:
+def test_a_turn_asks_a_constant_number_of_queries(
+    client: Client, workload: Workload, django_assert_max_num_queries: Any
+) -> None:
     for number in range(30):
-        pod = {"metadata": {"name": f"p{number}", "uid": f"u{number}"}, "spec": {"nodeName": "n"}, "status": {"phase": "Pending"}}
+        pod = {
+            "metadata": {"name": f"p{number}", "uid": f"u{number}"},
+            "spec": {"nodeName": "n"},
+            "status": {"phase": "Pending"},
+        }
         pods.seen(workload, pod)
     with pods.collector(workload.cluster, client) as collector:
         collector.turn()

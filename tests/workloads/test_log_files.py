@@ -1,4 +1,6 @@
-"""The files of logs: what is written in any pieces is read back by any windows, and a kill in mid-line costs nothing."""
+"""The files of logs: what is written in any pieces is read back by any windows, and a kill in
+mid-line costs nothing.
+"""
 
 import errno
 import os
@@ -30,13 +32,19 @@ def opened(*paths: Path) -> Iterator[list[Opened]]:
     handles = [os.open(path, os.O_RDONLY) for path in paths]
     indexes = [os.open(places.index_of(path), os.O_RDONLY) for path in paths]
     logs: list[Any] = [SimpleNamespace(pk=number, gaps=[]) for number in range(1, len(paths) + 1)]
-    yield [Opened(log, File(handle), Index(File(index))) for log, handle, index in zip(logs, handles, indexes, strict=True)]
+    yield [
+        Opened(log, File(handle), Index(File(index)))
+        for log, handle, index in zip(logs, handles, indexes, strict=True)
+    ]
     for handle in (*handles, *indexes):
         os.close(handle)
 
 
 def stamped(texts: list[bytes], step: int = 1000) -> list[bytes]:
-    return [stamps.text(START + number * step).encode() + b" " + text for number, text in enumerate(texts)]
+    return [
+        stamps.text(START + number * step).encode() + b" " + text
+        for number, text in enumerate(texts)
+    ]
 
 
 def write(path: Path, lines: list[bytes]) -> None:
@@ -67,8 +75,15 @@ def upwards(logs: list[Opened], most: int) -> list[bytes]:
 texts = st.lists(st.binary(max_size=200).map(lambda each: each.replace(b"\n", b"")), max_size=60)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(texts=texts, cuts=st.lists(st.integers(1, 300), min_size=1, max_size=20), most=st.integers(1, 70), size=st.integers(1, 200))
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    texts=texts,
+    cuts=st.lists(st.integers(1, 300), min_size=1, max_size=20),
+    most=st.integers(1, 70),
+    size=st.integers(1, 200),
+)
 def test_any_bytes_in_any_pieces_come_back_by_any_windows(
     tmp_path: Path, texts: list[bytes], cuts: list[int], most: int, size: int
 ) -> None:
@@ -90,22 +105,37 @@ def test_any_bytes_in_any_pieces_come_back_by_any_windows(
         assert [line for _, line in framing.backward(source, end, block=size)] == lines[::-1]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=st.lists(st.lists(st.integers(-3, 5), max_size=30), min_size=1, max_size=4), most=st.integers(1, 40))
-def test_several_logs_are_merged_by_time_without_losing_or_doubling_a_line(tmp_path: Path, steps: list[list[int]], most: int) -> None:
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    steps=st.lists(st.lists(st.integers(-3, 5), max_size=30), min_size=1, max_size=4),
+    most=st.integers(1, 40),
+)
+def test_several_logs_are_merged_by_time_without_losing_or_doubling_a_line(
+    tmp_path: Path, steps: list[list[int]], most: int
+) -> None:
     paths, everything = [], []
     for number, each in enumerate(steps):
         paths.append(tmp_path / f"m{number}.0.log")
         paths[-1].unlink(missing_ok=True)
         times = [START + sum(each[: at + 1]) * stamps.SECOND for at in range(len(each))]
-        lines = [b"%s %d %d" % (stamps.text(time).encode(), number, at) for at, time in enumerate(times)]
+        lines = [
+            b"%s %d %d" % (stamps.text(time).encode(), number, at) for at, time in enumerate(times)
+        ]
         write(paths[-1], lines)
         everything += lines
     with opened(*paths) as logs:
         for found in (downwards(logs, most), upwards(logs, most)):
             assert sorted(found) == sorted(everything)
-            own = [[line for line in found if line.split()[1] == b"%d" % number] for number in range(len(steps))]
-            assert own == [[line for line in everything if line.split()[1] == b"%d" % number] for number in range(len(steps))]
+            own = [
+                [line for line in found if line.split()[1] == b"%d" % number]
+                for number in range(len(steps))
+            ]
+            assert own == [
+                [line for line in everything if line.split()[1] == b"%d" % number]
+                for number in range(len(steps))
+            ]
 
 
 def test_lines_of_two_pods_stand_in_the_order_of_their_times(tmp_path: Path) -> None:
@@ -136,7 +166,11 @@ def test_an_index_that_was_lost_is_made_anew(tmp_path: Path, damage: str) -> Non
     write(path, stamped([b"x" * 100] * 3000))
     index = places.index_of(path)
     whole = index.read_bytes()
-    index.write_bytes({"missing": b"", "short": whole[: ENTRY.size], "ahead": whole + ENTRY.pack(1 << 40, 1, 1)}[damage])
+    index.write_bytes(
+        {"missing": b"", "short": whole[: ENTRY.size], "ahead": whole + ENTRY.pack(1 << 40, 1, 1)}[
+            damage
+        ]
+    )
     Writer(path).close()
     assert index.read_bytes() == whole
     assert len(whole) >= 5 * ENTRY.size
@@ -187,7 +221,13 @@ def test_a_real_limit_of_the_system_is_an_error_and_not_the_end(tmp_path: Path) 
     path = tmp_path / "a.0.log"
     environment = os.environ | {"DJANGO_SETTINGS_MODULE": "console.settings"}
     code = "import django; django.setup()" + LIMITED
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, env=environment, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
+    )
     assert done.stdout.split() == [str(errno.EFBIG), "1000"]
     assert path.stat().st_size == 1000
 
@@ -211,12 +251,21 @@ def test_a_large_log_opens_by_reading_little(tmp_path: Path) -> None:
     path, line = tmp_path / "a.0.log", b"y" * 997
     with Writer(path) as writer:
         for block in range(1 << 10):
-            writer.append([stamps.text(START + (block * 1024 + at) * 1000).encode() + b" " + line for at in range(1024)])
+            writer.append(
+                [
+                    stamps.text(START + (block * 1024 + at) * 1000).encode() + b" " + line
+                    for at in range(1024)
+                ]
+            )
     assert path.stat().st_size > 1 << 30
     with opened(path) as logs:
         source = logs[0].source
         assert isinstance(source, File)
-        for find in (windows.ends, windows.starts, lambda each: windows.at_time(each, START + 500_000 * 1000)):
+        for find in (
+            windows.ends,
+            windows.starts,
+            lambda each: windows.at_time(each, START + 500_000 * 1000),
+        ):
             source.taken = 0
             cursor = find(logs)
             assert windows.before(logs, cursor).lines or windows.after(logs, cursor).lines

@@ -1,4 +1,6 @@
-"""Ended logs in an object store: moved there whole, read by ranges, removed with their rows. The store is a real server on loopback."""
+"""Ended logs in an object store: moved there whole, read by ranges, removed with their rows. The
+store is a real server on loopback.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,7 +33,9 @@ def store(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     bucket = boto3.resource("s3").Bucket("logs-of-tests")
     bucket.create()
     options = {"bucket_name": "logs-of-tests", "location": "muster", "file_overwrite": True}
-    settings.STORAGES = settings.STORAGES | {"logs": {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}}
+    settings.STORAGES = settings.STORAGES | {
+        "logs": {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
+    }
     yield bucket
     bucket.objects.all().delete()
     storages["logs"].connection.meta.client.close()
@@ -48,7 +52,10 @@ def names(bucket: Any) -> list[str]:
 
 
 def test_an_ended_log_is_moved_and_one_that_grows_is_not(store: Any, workload: Workload) -> None:
-    done, growing = a_log(workload, numbered(3)), a_log(workload, numbered(3), rank=1, state=Log.State.CAPTURING)
+    done, growing = (
+        a_log(workload, numbered(3)),
+        a_log(workload, numbered(3), rank=1, state=Log.State.CAPTURING),
+    )
     assert storing.sweep() == 1
     assert names(store) == [f"muster/{done.path.removesuffix('log')}idx", f"muster/{done.path}"]
     assert not places.local(done.path).exists()
@@ -65,7 +72,9 @@ def test_a_stored_log_is_read_by_ranges(store: Any, workload: Workload) -> None:
         assert here.source.taken < 1 << 20 < log.size
 
 
-def test_the_page_shows_a_stored_log_like_any_other(client: Any, store: Any, workload: Workload) -> None:
+def test_the_page_shows_a_stored_log_like_any_other(
+    client: Any, store: Any, workload: Workload
+) -> None:
     log = a_log(workload, numbered(700))
     storing.sweep()
     client.force_login(User.objects.get(username="bob"))
@@ -73,7 +82,9 @@ def test_the_page_shows_a_stored_log_like_any_other(client: Any, store: Any, wor
     assert texts(items)[-1] == "line 699"
 
 
-def test_a_stored_log_goes_when_it_is_too_old(store: Any, workload: Workload, settings: Any) -> None:
+def test_a_stored_log_goes_when_it_is_too_old(
+    store: Any, workload: Workload, settings: Any
+) -> None:
     log = a_log(workload, numbered(3))
     storing.sweep()
     Log.objects.filter(pk=log.pk).update(ended_at="2020-01-01T00:00:00Z")
@@ -81,7 +92,9 @@ def test_a_stored_log_goes_when_it_is_too_old(store: Any, workload: Workload, se
     assert names(store) == []
 
 
-def test_the_store_holds_nothing_of_a_workload_that_is_no_more(store: Any, cast: Cast, workload: Workload) -> None:
+def test_the_store_holds_nothing_of_a_workload_that_is_no_more(
+    store: Any, cast: Cast, workload: Workload
+) -> None:
     a_log(workload, numbered(3))
     other = a_log(pods.a_workload(cast.team_b), numbered(3))
     storing.sweep()

@@ -1,4 +1,6 @@
-"""Logs as they come: a stream that breaks off and comes back loses and doubles no line; downloads are made while they are sent."""
+"""Logs as they come: a stream that breaks off and comes back loses and doubles no line; downloads
+are made while they are sent.
+"""
 
 import asyncio
 import io
@@ -38,13 +40,17 @@ async def signed_in() -> tuple[AsyncClient, Workload]:
 
 
 async def capturing(workload: Workload, count: int = 0, rank: int = 0) -> Log:
-    return await sync_to_async(a_log)(workload, numbered(count), rank=rank, state=Log.State.CAPTURING)
+    return await sync_to_async(a_log)(
+        workload, numbered(count), rank=rank, state=Log.State.CAPTURING
+    )
 
 
 def append(log: Log, texts: list[str]) -> None:
     with Writer(places.local(log.path)) as writer:
         at = writer.latest if writer.lines else START
-        writer.append([f"{stamps.text(at + number + 1)} {text}".encode() for number, text in enumerate(texts)])
+        writer.append(
+            [f"{stamps.text(at + number + 1)} {text}".encode() for number, text in enumerate(texts)]
+        )
 
 
 def settle(log: Log) -> None:
@@ -55,23 +61,35 @@ def rest(workload: Workload, status: str) -> None:
     Workload.objects.filter(pk=workload.pk).update(status=status)
 
 
-async def events(client: AsyncClient, workload: Workload, query: dict[str, Any], last: str = "") -> AsyncIterator[tuple[str, str, Any]]:
-    """(event, id, data) of a stream, until it ends; "" for the id of one that is no place in a log."""
+async def events(
+    client: AsyncClient, workload: Workload, query: dict[str, Any], last: str = ""
+) -> AsyncIterator[tuple[str, str, Any]]:
+    """(event, id, data) of a stream, until it ends; "" for the id of one that is no place in a
+    log.
+    """
     headers = {"Last-Event-ID": last} if last else {}
     answer = await client.get(reverse("log-stream", args=[workload.pk]), query, headers=headers)
     assert answer.status_code == 200
     stream = answer.streaming_content
     try:
         async for piece in stream:
-            fields = dict(line.split(": ", 1) for line in piece.decode().splitlines() if ": " in line and not line.startswith(":"))
+            fields = dict(
+                line.split(": ", 1)
+                for line in piece.decode().splitlines()
+                if ": " in line and not line.startswith(":")
+            )
             if "event" in fields:
                 yield fields["event"], fields.get("id", ""), json.loads(fields["data"])
     finally:
         await stream.aclose()
 
 
-async def collected(client: AsyncClient, workload: Workload, query: dict[str, Any], until: int, last: str = "") -> tuple[list[str], str]:
-    """The first lines of a stream, so many at least or all there are, and the id of the last event."""
+async def collected(
+    client: AsyncClient, workload: Workload, query: dict[str, Any], until: int, last: str = ""
+) -> tuple[list[str], str]:
+    """The first lines of a stream, so many at least or all there are, and the id of the last
+    event.
+    """
     found: list[str] = []
     async with asyncio.timeout(30):
         stream = events(client, workload, query, last)
@@ -87,7 +105,9 @@ async def collected(client: AsyncClient, workload: Workload, query: dict[str, An
 async def test_lines_come_as_they_are_written_until_the_end() -> None:
     client, workload = await signed_in()
     log = await capturing(workload, 2)
-    waiting = asyncio.create_task(collected(client, workload, {"log": log.pk, "after": ""}, until=1000))
+    waiting = asyncio.create_task(
+        collected(client, workload, {"log": log.pk, "after": ""}, until=1000)
+    )
     await asyncio.to_thread(append, log, ["new 0", "new 1"])
     await sync_to_async(settle)(log)
     await sync_to_async(rest)(workload, "Completed")
@@ -122,7 +142,12 @@ async def test_a_pod_that_writes_late_is_in_the_merged_stream_with_every_line() 
     assert first.pk != second.pk
 
 
-async def told(client: AsyncClient, workload: Workload, query: dict[str, Any], until: Callable[[list[tuple[str, Any]]], bool]) -> Any:
+async def told(
+    client: AsyncClient,
+    workload: Workload,
+    query: dict[str, Any],
+    until: Callable[[list[tuple[str, Any]]], bool],
+) -> Any:
     """The events (name, data) of a stream until they are as wanted."""
     found: list[tuple[str, Any]] = []
     async with asyncio.timeout(30):
@@ -146,12 +171,16 @@ async def next_state(stream: AsyncIterator[tuple[str, str, Any]]) -> Any:
     raise AssertionError("the stream has ended")
 
 
-async def test_who_wrote_is_told_also_of_a_log_that_came_between_the_window_and_the_stream() -> None:
+async def test_who_wrote_is_told_also_of_a_log_that_came_between_the_window_and_the_stream() -> (
+    None
+):
     client, workload = await signed_in()
     window = await client.get(reverse("log-window", args=[workload.pk]), {"attempt": 1})
     end = json.loads(window.content.splitlines()[0])["end"]
     log = await capturing(workload, 2)
-    found = await told(client, workload, {"attempt": 1, "after": end}, lambda found: bool(of(found, "lines")))
+    found = await told(
+        client, workload, {"attempt": 1, "after": end}, lambda found: bool(of(found, "lines"))
+    )
     assert of(found, "lines")[0][0]["logs"][str(log.pk)]["pod"] == "train1-0"
 
 
@@ -165,9 +194,15 @@ async def test_a_stream_tells_whole_how_things_stand_and_then_what_has_changed()
         changed = await next_state(stream)
     await stream.aclose()
     assert (list(whole["tabs"]), whole["order"]) == ([str(first.pod_id)], [first.pod_id])
-    assert (list(changed["tabs"]), changed["order"]) == ([str(second.pod_id)], [first.pod_id, second.pod_id])
+    assert (list(changed["tabs"]), changed["order"]) == (
+        [str(second.pod_id)],
+        [first.pod_id, second.pod_id],
+    )
     assert f"?log={second.pk}" in changed["tabs"][str(second.pod_id)]
-    again = of(await told(client, workload, {"attempt": 1}, lambda found: bool(of(found, "state"))), "state")[0]
+    again = of(
+        await told(client, workload, {"attempt": 1}, lambda found: bool(of(found, "state"))),
+        "state",
+    )[0]
     assert list(again["tabs"]) == [str(first.pod_id), str(second.pod_id)]
 
 
@@ -182,7 +217,9 @@ async def test_a_log_that_is_over_is_not_the_end_while_other_pods_may_come() -> 
 
     found = await told(client, workload, {"log": log.pk}, over)
     assert [name for name, _ in found] == ["state", "lines", "state"]
-    assert [each["over"] for each in of(found, "state")] == [False, True], "not before its last line"
+    assert [each["over"] for each in of(found, "state")] == [False, True], (
+        "not before its last line"
+    )
     assert not of(found, "state")[-1]["settled"]
     await sync_to_async(rest)(workload, "Completed")
     found = await told(client, workload, {"log": log.pk}, lambda found: bool(of(found, "over")))
@@ -207,13 +244,17 @@ async def test_the_stream_of_an_attempt_before_this_one_ends() -> None:
     assert [name for name, _ in found] == ["state", "lines", "state", "over"]
 
 
-async def test_a_stream_is_asked_for_anew_before_long_and_not_given_to_who_has_signed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_is_asked_for_anew_before_long_and_not_given_to_who_has_signed_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(logstream, "STREAM_SECONDS", 0.05)
     monkeypatch.setattr(logstream, "HEARTBEAT", 0.05)
     client, workload = await signed_in()
     log = await capturing(workload, 1)
     await client.alogout()
-    assert (await client.get(reverse("log-stream", args=[workload.pk]), {"log": log.pk})).status_code == 302
+    assert (
+        await client.get(reverse("log-stream", args=[workload.pk]), {"log": log.pk})
+    ).status_code == 302
     await client.aforce_login(await User.objects.aget(username="bob"))
     stream = events(client, workload, {"log": log.pk})
     async with asyncio.timeout(30):
@@ -239,7 +280,9 @@ async def test_a_program_follows_a_log_as_plain_text() -> None:
     await sync_to_async(settle)(log)
     found = b"".join([piece async for piece in logbook.follow(log, tail=2)])
     assert found == b"line 3\nline 4\n"
-    assert b"".join(await sync_to_async(list)(logbook.lines(log, tail=1, timestamps=True))).endswith(b"Z line 4\n")
+    assert b"".join(
+        await sync_to_async(list)(logbook.lines(log, tail=1, timestamps=True))
+    ).endswith(b"Z line 4\n")
 
 
 async def body(client: AsyncClient, workload: Workload, query: dict[str, Any]) -> bytes:
@@ -251,7 +294,9 @@ async def test_one_log_is_downloaded_as_it_is() -> None:
     client, workload = await signed_in()
     log = await capturing(workload, 30_000)
     assert await body(client, workload, {"log": log.pk}) == places.local(log.path).read_bytes()
-    assert (await body(client, workload, {"log": log.pk, "timestamps": "0"})).startswith(b"line 0\nline 1\n")
+    assert (await body(client, workload, {"log": log.pk, "timestamps": "0"})).startswith(
+        b"line 0\nline 1\n"
+    )
 
 
 async def test_all_logs_are_downloaded_as_one_archive() -> None:
@@ -259,4 +304,6 @@ async def test_all_logs_are_downloaded_as_one_archive() -> None:
     logs = [await capturing(workload, 1000 * (rank + 1), rank=rank) for rank in range(3)]
     archive = zipfile.ZipFile(io.BytesIO(await body(client, workload, {"attempt": 1})))
     assert archive.testzip() is None
-    assert [archive.read(info) for info in archive.infolist()] == [places.local(log.path).read_bytes() for log in logs]
+    assert [archive.read(info) for info in archive.infolist()] == [
+        places.local(log.path).read_bytes() for log in logs
+    ]

@@ -1,4 +1,6 @@
-"""The addresses of logs: windows, searches, streams and downloads, and that what a program wrote is text in all of them."""
+"""The addresses of logs: windows, searches, streams and downloads, and that what a program wrote is
+text in all of them.
+"""
 
 import json
 from typing import Any
@@ -49,11 +51,19 @@ def test_all_pods_are_merged_by_time(bob: Client, workload: Workload) -> None:
 
 
 def test_what_a_program_wrote_is_text(bob: Client, workload: Workload) -> None:
-    answer = bob.get(reverse("log-window", args=[workload.pk]), {"log": a_log(workload, HOSTILE).pk})
+    answer = bob.get(
+        reverse("log-window", args=[workload.pk]), {"log": a_log(workload, HOSTILE).pk}
+    )
     assert answer["Content-Type"].startswith("application/jsonl")
     assert answer["X-Content-Type-Options"] == "nosniff"
     _, *items = [json.loads(line) for line in answer.content.splitlines()]
-    assert texts(items)[:5] == ["<script>alert(1)</script>", "red and plain", "nul ␀ bell ␇", "\ufffd\ufffd bad", "rtl \u202e \U0001f600"]
+    assert texts(items)[:5] == [
+        "<script>alert(1)</script>",
+        "red and plain",
+        "nul ␀ bell ␇",
+        "\ufffd\ufffd bad",
+        "rtl \u202e \U0001f600",
+    ]
     assert items[1]["s"] == [[0, 3, "ansi-fg-1"]]
     assert texts(items)[6] == "progress␍done"
 
@@ -65,15 +75,23 @@ def test_a_long_line_is_shown_in_part(bob: Client, workload: Workload) -> None:
 
 
 @pytest.mark.parametrize("where", ["offset", "time", "line"])
-def test_a_link_to_a_line_shows_it_among_its_neighbours(bob: Client, workload: Workload, where: str) -> None:
+def test_a_link_to_a_line_shows_it_among_its_neighbours(
+    bob: Client, workload: Workload, where: str
+) -> None:
     log = a_log(workload, numbered(3000))
     data = logbook.tail(log, 1 << 20)
     line = data.splitlines()[1500]
-    at = {"offset": data.index(line), "time": line.split()[0].decode(), "line": f"{log.pk}.{data.index(line)}"}[where]
+    at = {
+        "offset": data.index(line),
+        "time": line.split()[0].decode(),
+        "line": f"{log.pk}.{data.index(line)}",
+    }[where]
     head, items = window(bob, workload, log=log.pk, at=at)
     assert head["target"] == f"{log.pk}.{data.index(line)}"
     assert "line 1499" in texts(items)
-    assert link_to(log, line).endswith(f"/logs?log={log.pk}&at={line.split()[0].decode().replace(':', '%3A')}")
+    assert link_to(log, line).endswith(
+        f"/logs?log={log.pk}&at={line.split()[0].decode().replace(':', '%3A')}"
+    )
 
 
 def test_the_last_lines_and_the_last_minutes_are_a_floor(bob: Client, workload: Workload) -> None:
@@ -90,10 +108,19 @@ def test_a_gap_stands_where_something_is_missing(bob: Client, workload: Workload
     log = a_log(workload, numbered(3))
     line = log.size // 3
     Log.objects.filter(pk=log.pk).update(
-        gaps=[{"at": "", "cause": "dropped", "offset": line}, {"at": "", "cause": "cut", "offset": log.size}]
+        gaps=[
+            {"at": "", "cause": "dropped", "offset": line},
+            {"at": "", "cause": "cut", "offset": log.size},
+        ]
     )
     _, items = window(bob, workload, log=log.pk)
-    assert [item.get("x") or item.get("gap") for item in items] == ["line 0", "dropped", "line 1", "line 2", "cut"]
+    assert [item.get("x") or item.get("gap") for item in items] == [
+        "line 0",
+        "dropped",
+        "line 1",
+        "line 2",
+        "cut",
+    ]
 
 
 def test_a_removed_log_says_why(bob: Client, workload: Workload) -> None:
@@ -120,16 +147,31 @@ def test_a_search_goes_from_hit_to_hit_and_back(bob: Client, workload: Workload)
     assert (none["hit"], none["finished"], none["searched"]) == (None, True, log.size)
 
 
-@pytest.mark.parametrize("bad", ["(", "a{1001}", "x" * 201, "(?=a)"], ids=["open", "repeat", "long", "look"])
-def test_an_expression_that_cannot_be_used_is_refused(bob: Client, workload: Workload, bad: str) -> None:
+@pytest.mark.parametrize(
+    "bad", ["(", "a{1001}", "x" * 201, "(?=a)"], ids=["open", "repeat", "long", "look"]
+)
+def test_an_expression_that_cannot_be_used_is_refused(
+    bob: Client, workload: Workload, bad: str
+) -> None:
     log = a_log(workload, numbered(1))
-    assert bob.get(reverse("log-search", args=[workload.pk]), {"log": log.pk, "q": bad, "regex": "1"}).status_code == 422
+    assert (
+        bob.get(
+            reverse("log-search", args=[workload.pk]), {"log": log.pk, "q": bad, "regex": "1"}
+        ).status_code
+        == 422
+    )
 
 
-@pytest.mark.parametrize("cursor", ["x", "1", "1.", "-1.2", "1.-5", "1.ffffffffffffffffffff", "zz.zz"])
-def test_a_made_up_cursor_is_refused_or_harmless(bob: Client, workload: Workload, cursor: str) -> None:
+@pytest.mark.parametrize(
+    "cursor", ["x", "1", "1.", "-1.2", "1.-5", "1.ffffffffffffffffffff", "zz.zz"]
+)
+def test_a_made_up_cursor_is_refused_or_harmless(
+    bob: Client, workload: Workload, cursor: str
+) -> None:
     log = a_log(workload, numbered(5))
-    assert bob.get(reverse("log-window", args=[workload.pk]), {"log": log.pk, "after": cursor}).status_code in (200, 400)
+    assert bob.get(
+        reverse("log-window", args=[workload.pk]), {"log": log.pk, "after": cursor}
+    ).status_code in (200, 400)
 
 
 def test_a_cursor_in_mid_line_begins_at_the_line(bob: Client, workload: Workload) -> None:
@@ -145,12 +187,16 @@ def test_another_teams_logs_are_not_there(cast: Cast, workload: Workload, name: 
         assert mallory.get(reverse(name, args=[workload.pk]), query | {"q": "x"}).status_code == 404
 
 
-def test_a_log_is_only_shown_with_its_own_workload(bob: Client, cast: Cast, workload: Workload) -> None:
+def test_a_log_is_only_shown_with_its_own_workload(
+    bob: Client, cast: Cast, workload: Workload
+) -> None:
     other = a_log(pods.a_workload(cast.team_b), numbered(1))
     assert bob.get(reverse("log-window", args=[workload.pk]), {"log": other.pk}).status_code == 404
 
 
-def test_the_number_of_queries_does_not_depend_on_the_pods(bob: Client, workload: Workload, django_assert_max_num_queries: Any) -> None:
+def test_the_number_of_queries_does_not_depend_on_the_pods(
+    bob: Client, workload: Workload, django_assert_max_num_queries: Any
+) -> None:
     for rank in range(20):
         a_log(workload, numbered(2), rank=rank)
     with django_assert_max_num_queries(7):

@@ -1,4 +1,6 @@
-"""A Spec becomes exactly these objects; `test_frameworks` says that the real schemas take them, `test_manifests_run` that they run."""
+"""A Spec becomes exactly these objects; `test_frameworks` says that the real schemas take them,
+`test_manifests_run` that they run.
+"""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -43,7 +45,11 @@ LABELS = {
     "kai.scheduler/queue": "team-a",
     "kai.scheduler/preemptibility": "preemptible",
 }
-COMMON = {"schedulerName": "kai-scheduler", "automountServiceAccountToken": False, "enableServiceLinks": False}
+COMMON = {
+    "schedulerName": "kai-scheduler",
+    "automountServiceAccountToken": False,
+    "enableServiceLinks": False,
+}
 
 
 def objects(spec: Spec) -> list[Object]:
@@ -58,7 +64,10 @@ def test_the_workload_of_the_walk() -> None:
         "resources": {"requests": {"cpu": "0.1", "memory": "100M"}},
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-    template = {"metadata": {"labels": LABELS, "annotations": {"gpu-fraction": "0.1"}}, "spec": {"containers": [container], **COMMON}}
+    template = {
+        "metadata": {"labels": LABELS, "annotations": {"gpu-fraction": "0.1"}},
+        "spec": {"containers": [container], **COMMON},
+    }
     assert objects(train1()) == [
         {
             "apiVersion": "kubeflow.org/v1",
@@ -88,21 +97,39 @@ def test_a_standard_workload() -> None:
             "apiVersion": "batch/v1",
             "kind": "Job",
             "metadata": {"name": "solo", "namespace": "team-a", "labels": LABELS},
-            "spec": {"completions": 3, "parallelism": 3, "backoffLimit": 6, "template": {"metadata": {"labels": LABELS}, "spec": spec}},
+            "spec": {
+                "completions": 3,
+                "parallelism": 3,
+                "backoffLimit": 6,
+                "template": {"metadata": {"labels": LABELS}, "spec": spec},
+            },
         }
     ]
 
 
 def test_everything_that_a_pod_can_be_asked_to_be() -> None:
     lifecycle = Lifecycle(
-        Priority.HIGH, Preemptibility.NON_PREEMPTIBLE, 3, RestartPolicy.NEVER, CleanPodPolicy.NONE, grace_seconds=60, auto_delete_seconds=0
+        Priority.HIGH,
+        Preemptibility.NON_PREEMPTIBLE,
+        3,
+        RestartPolicy.NEVER,
+        CleanPodPolicy.NONE,
+        grace_seconds=60,
+        auto_delete_seconds=0,
     )
     (job,) = objects(train1(setup=EVERYTHING, lifecycle=lifecycle))
     assert job["spec"]["runPolicy"] == {"backoffLimit": 3, "cleanPodPolicy": "None"}
     assert job["metadata"]["annotations"] == {"note": "hello"}
     worker = job["spec"]["pytorchReplicaSpecs"]["Worker"]
-    assert (worker["restartPolicy"], worker["template"]["metadata"]["annotations"]) == ("Never", {"note": "hello"})
-    labels = LABELS | {"team": "vision", "priorityClassName": "high", "kai.scheduler/preemptibility": "non-preemptible"}
+    assert (worker["restartPolicy"], worker["template"]["metadata"]["annotations"]) == (
+        "Never",
+        {"note": "hello"},
+    )
+    labels = LABELS | {
+        "team": "vision",
+        "priorityClassName": "high",
+        "kai.scheduler/preemptibility": "non-preemptible",
+    }
     assert worker["template"]["metadata"]["labels"] == job["metadata"]["labels"] == labels
     assert worker["template"]["spec"] == EVERY_POD
 
@@ -129,14 +156,23 @@ EVERY_POD = {
             },
             "volumeMounts": [
                 {"name": "volume-1", "mountPath": "/tmp/a"},
-                {"name": "volume-2", "mountPath": "/b", "readOnly": True, "mountPropagation": "HostToContainer"},
+                {
+                    "name": "volume-2",
+                    "mountPath": "/b",
+                    "readOnly": True,
+                    "mountPropagation": "HostToContainer",
+                },
                 {"name": "volume-3", "mountPath": "/etc/c", "readOnly": True, "subPath": "c.ini"},
                 {"name": "volume-4", "mountPath": "/d", "readOnly": True},
                 {"name": "volume-5", "mountPath": "/e", "readOnly": True},
                 {"name": "volume-6", "mountPath": "/f"},
                 {"name": "shared-memory", "mountPath": "/dev/shm"},
             ],
-            "securityContext": {"readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False, "capabilities": {"add": ["IPC_LOCK"]}},
+            "securityContext": {
+                "readOnlyRootFilesystem": True,
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"add": ["IPC_LOCK"]},
+            },
             "terminationMessagePolicy": "FallbackToLogsOnError",
         }
     ],
@@ -151,7 +187,13 @@ EVERY_POD = {
     ],
     "nodeSelector": {"run.ai/type": "dgx"},
     "tolerations": [
-        {"key": "a", "operator": "Equal", "value": "b", "effect": "NoExecute", "tolerationSeconds": 60},
+        {
+            "key": "a",
+            "operator": "Equal",
+            "value": "b",
+            "effect": "NoExecute",
+            "tolerationSeconds": 60,
+        },
         {"operator": "Exists"},
     ],
     "imagePullSecrets": [{"name": "registry"}],
@@ -179,57 +221,97 @@ GPUS = [
 
 
 @pytest.mark.parametrize(("gpus", "annotations", "devices"), GPUS, ids=range(len(GPUS)))
-def test_gpus_are_whole_devices_or_the_scheduler_s_annotations(gpus: Gpus, annotations: Object, devices: str | None) -> None:
+def test_gpus_are_whole_devices_or_the_scheduler_s_annotations(
+    gpus: Gpus, annotations: Object, devices: str | None
+) -> None:
     (job,) = objects(one_pod(setup=Setup(Environment("x"), Compute(gpus))))
     template = job["spec"]["template"]
     assert template["metadata"].get("annotations", {}) == annotations
-    assert template["spec"]["containers"][0].get("resources", {}).get("limits", {}).get("nvidia.com/gpu") == devices
+    assert (
+        template["spec"]["containers"][0]
+        .get("resources", {})
+        .get("limits", {})
+        .get("nvidia.com/gpu")
+        == devices
+    )
 
 
 def test_the_master_differs_in_what_is_changed_and_may_write_where_rank_0_may() -> None:
-    shared = Setup(Environment("x", args=("a",)), volumes=(Nfs(path="/n", server="s", export="/e", access=Access.RANK_0_WRITES),))
+    shared = Setup(
+        Environment("x", args=("a",)),
+        volumes=(Nfs(path="/n", server="s", export="/e", access=Access.RANK_0_WRITES),),
+    )
     (job,) = objects(train1(setup=shared, master=MasterChanges(args=("b",), gpus=Gpus(1))))
     replicas = job["spec"]["pytorchReplicaSpecs"]
-    master, worker = (replicas[role]["template"]["spec"]["containers"][0] for role in ("Master", "Worker"))
+    master, worker = (
+        replicas[role]["template"]["spec"]["containers"][0] for role in ("Master", "Worker")
+    )
     assert (master["args"], worker["args"]) == (["b"], ["a"])
-    assert (master["resources"]["limits"], worker.get("resources")) == ({"nvidia.com/gpu": "1"}, None)
+    assert (master["resources"]["limits"], worker.get("resources")) == (
+        {"nvidia.com/gpu": "1"},
+        None,
+    )
     assert "readOnly" not in master["volumeMounts"][0]
     assert worker["volumeMounts"][0]["readOnly"] is True
 
 
 @pytest.mark.parametrize(
     ("chosen", "sent"),
-    [(None, "Running"), (CleanPodPolicy.RUNNING, "Running"), (CleanPodPolicy.NONE, "None"), (CleanPodPolicy.ALL, "Running")],
+    [
+        (None, "Running"),
+        (CleanPodPolicy.RUNNING, "Running"),
+        (CleanPodPolicy.NONE, "None"),
+        (CleanPodPolicy.ALL, "Running"),
+    ],
 )
-def test_finished_pods_are_never_left_to_the_operator_to_remove(chosen: CleanPodPolicy | None, sent: str) -> None:
+def test_finished_pods_are_never_left_to_the_operator_to_remove(
+    chosen: CleanPodPolicy | None, sent: str
+) -> None:
     (job,) = objects(train1(lifecycle=Lifecycle(clean_pod_policy=chosen)))
     assert job["spec"]["runPolicy"]["cleanPodPolicy"] == sent
 
 
 def test_a_prefix_is_no_way_to_a_variable() -> None:
     """Kubernetes reads $(NAME) in arguments, and the keys of the bucket are among the variables."""
-    volume = S3(path="/d", bucket="data", prefix="$(RCLONE_CONFIG_SOURCE_SECRET_ACCESS_KEY)", secret="keys")
+    volume = S3(
+        path="/d", bucket="data", prefix="$(RCLONE_CONFIG_SOURCE_SECRET_ACCESS_KEY)", secret="keys"
+    )
     (job,) = objects(train1(setup=replace(train1().setup, volumes=(volume,))))
     (fetcher,) = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["initContainers"]
-    assert fetcher["args"] == ["copy", "source:data/$$(RCLONE_CONFIG_SOURCE_SECRET_ACCESS_KEY)", "/data"]
+    assert fetcher["args"] == [
+        "copy",
+        "source:data/$$(RCLONE_CONFIG_SOURCE_SECRET_ACCESS_KEY)",
+        "/data",
+    ]
 
 
 def test_workers_only_have_a_rendezvous() -> None:
     (job,) = objects(train1(configuration=Configuration.WORKERS_ONLY, workers=4))
     assert job["spec"]["pytorchReplicaSpecs"].keys() == {"Worker"}
     assert job["spec"]["runPolicy"]["cleanPodPolicy"] == "None"
-    assert job["spec"]["elasticPolicy"] == {"minReplicas": 4, "maxReplicas": 4, "rdzvBackend": "c10d"}
+    assert job["spec"]["elasticPolicy"] == {
+        "minReplicas": 4,
+        "maxReplicas": 4,
+        "rdzvBackend": "c10d",
+    }
 
 
 def test_an_elastic_workload_starts_with_its_minimum_as_a_gang() -> None:
     (job,) = objects(train1(elastic=Elastic(1, 5)))
     policy = job["spec"]["elasticPolicy"]
-    assert (policy["minReplicas"], policy["maxReplicas"]) == (2, 6), "the master is a node of the group, too"
+    assert (policy["minReplicas"], policy["maxReplicas"]) == (2, 6), (
+        "the master is a node of the group, too"
+    )
     (alone,) = objects(train1(elastic=Elastic(1, 5), configuration=Configuration.WORKERS_ONLY))
-    assert (alone["spec"]["elasticPolicy"]["minReplicas"], alone["spec"]["elasticPolicy"]["maxReplicas"]) == (1, 5)
+    assert (
+        alone["spec"]["elasticPolicy"]["minReplicas"],
+        alone["spec"]["elasticPolicy"]["maxReplicas"],
+    ) == (1, 5)
     worker = job["spec"]["pytorchReplicaSpecs"]["Worker"]
     assert worker["replicas"] == 2
-    assert worker["template"]["spec"]["containers"][0]["env"] == [{"name": "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "value": "1"}]
+    assert worker["template"]["spec"]["containers"][0]["env"] == [
+        {"name": "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "value": "1"}
+    ]
 
 
 def test_what_a_failure_of_jax_leaves_running_is_removed() -> None:
@@ -238,11 +320,19 @@ def test_what_a_failure_of_jax_leaves_running_is_removed() -> None:
 
 
 def test_what_fetches_has_the_cpu_and_memory_of_what_it_fetches_for() -> None:
-    git = Git(path="/src", repository="git@git.example.com:a/b.git", secret="key", credential=GitAccess.SSH_KEY)
+    git = Git(
+        path="/src",
+        repository="git@git.example.com:a/b.git",
+        secret="key",
+        credential=GitAccess.SSH_KEY,
+    )
     compute = Compute(Gpus(2), "1", "2", "1Gi", "2Gi", extended=(Extended("rdma/hca", "1"),))
     (job,) = objects(one_pod(setup=Setup(Environment("x"), compute, (git,))))
     (fetcher,) = job["spec"]["template"]["spec"]["initContainers"]
-    assert fetcher["resources"] == {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
+    assert fetcher["resources"] == {
+        "requests": {"cpu": "1", "memory": "1Gi"},
+        "limits": {"cpu": "2", "memory": "2Gi"},
+    }
     assert {"name": "GITSYNC_ADD_USER", "value": "true"} in fetcher["env"]
     (bare,) = objects(one_pod(setup=Setup(Environment("x"), Compute(Gpus(2)), (git,))))
     assert "resources" not in bare["spec"]["template"]["spec"]["initContainers"][0]
@@ -250,16 +340,22 @@ def test_what_fetches_has_the_cpu_and_memory_of_what_it_fetches_for() -> None:
 
 def test_a_cluster_without_kai_keeps_its_own_scheduler() -> None:
     plain = Capabilities(served=frozenset({"batch/v1/jobs"}), priority_classes=frozenset({"high"}))
-    (job,) = build(one_pod(lifecycle=Lifecycle(Priority.HIGH)), workload_id="w-1", capabilities=plain)
+    (job,) = build(
+        one_pod(lifecycle=Lifecycle(Priority.HIGH)), workload_id="w-1", capabilities=plain
+    )
     assert "schedulerName" not in job["spec"]["template"]["spec"]
     assert job["spec"]["template"]["spec"]["priorityClassName"] == "high"
-    (job,) = build(one_pod(lifecycle=Lifecycle(Priority.LOW)), workload_id="w-1", capabilities=plain)
+    (job,) = build(
+        one_pod(lifecycle=Lifecycle(Priority.LOW)), workload_id="w-1", capabilities=plain
+    )
     assert "priorityClassName" not in job["spec"]["template"]["spec"]
 
 
 def test_the_projects_pull_secrets_come_after_the_environments_own() -> None:
     own = Setup(Environment("x", pull_secrets=("mine", "muster-pull-hub")))
-    (job,) = build(one_pod(setup=own), workload_id="w-1", pull_secrets=("muster-pull-corp", "muster-pull-hub"))
+    (job,) = build(
+        one_pod(setup=own), workload_id="w-1", pull_secrets=("muster-pull-corp", "muster-pull-hub")
+    )
     named = [each["name"] for each in job["spec"]["template"]["spec"]["imagePullSecrets"]]
     assert named == ["mine", "muster-pull-hub", "muster-pull-corp"]
 
@@ -273,9 +369,14 @@ def test_there_is_a_builder_for_each_framework() -> None:
 
 
 def test_yaml_reads_like_written_by_hand() -> None:
-    text = as_yaml(objects(one_pod(setup=Setup(Environment("x", command=("sh", "-c", "one\ntwo\n"))))))
+    text = as_yaml(
+        objects(one_pod(setup=Setup(Environment("x", command=("sh", "-c", "one\ntwo\n")))))
+    )
     assert text.startswith("apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: solo\n")
-    assert "command:\n            - sh\n            - -c\n            - |\n              one\n              two\n" in text
+    assert (
+        "command:\n            - sh\n            - -c\n            - |\n              one\n      "
+        "        two\n" in text
+    )
     assert "&id" not in as_yaml(objects(train1()))
 
 

@@ -40,12 +40,23 @@ def test_the_walk_as_a_rest_call() -> None:
 def test_a_changed_master_is_sent_whole() -> None:
     body = as_rest(train1(master=MasterChanges(args=("a b",))), project_id="7", cluster_id="c-1")
     assert body["masterSpecSameAsWorker"] is False
-    assert (body["masterSpec"]["image"], body["masterSpec"]["args"]) == (body["spec"]["image"], "'a b'")
-    assert body["masterSpec"].keys().isdisjoint({"numWorkers", "distributedFramework", "cleanPodPolicy"})
+    assert (body["masterSpec"]["image"], body["masterSpec"]["args"]) == (
+        body["spec"]["image"],
+        "'a b'",
+    )
+    assert (
+        body["masterSpec"]
+        .keys()
+        .isdisjoint({"numWorkers", "distributedFramework", "cleanPodPolicy"})
+    )
 
 
 def test_everything_as_a_rest_call() -> None:
-    body = as_rest(train1(setup=EVERYTHING, configuration=Configuration.WORKERS_ONLY), project_id="7", cluster_id="c-1")
+    body = as_rest(
+        train1(setup=EVERYTHING, configuration=Configuration.WORKERS_ONLY),
+        project_id="7",
+        cluster_id="c-1",
+    )
     assert body["noMaster"] is True
     spec = body["spec"]
     assert spec["environmentVariables"][1:] == [
@@ -53,7 +64,9 @@ def test_everything_as_a_rest_call() -> None:
         {"name": "C", "configMap": {"name": "c", "key": "k"}},
         {"name": "D", "podFieldRef": {"path": "metadata.name"}},
     ]
-    assert spec["storage"]["pvc"] == [{"name": "volume-5", "claimName": "e", "existingPvc": True, "path": "/e", "readOnly": True}]
+    assert spec["storage"]["pvc"] == [
+        {"name": "volume-5", "claimName": "e", "existingPvc": True, "path": "/e", "readOnly": True}
+    ]
     assert spec["storage"]["configMapVolume"][0]["defaultMode"] == "0400"
     assert spec["security"]["supplementalGroups"] == "5,6"
     assert (spec["command"], spec["args"]) == ("python train.py", "--epochs 3")

@@ -26,14 +26,24 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     with LocalKube(tmp_path_factory.mktemp("cluster") / "data", "--gpus", "4") as cluster:
         client = Api.from_kubeconfig(cluster.kubeconfig)
         client.post("/api/v1/namespaces", {"metadata": {"name": "team-a"}}).ok(201)
-        resources = {name: {"quota": 2, "limit": -1, "overQuotaWeight": 1} for name in ("gpu", "cpu", "memory")}
-        queue = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "team-a"}, "spec": {"resources": resources}}
+        resources = {
+            name: {"quota": 2, "limit": -1, "overQuotaWeight": 1}
+            for name in ("gpu", "cpu", "memory")
+        }
+        queue = {
+            "apiVersion": "scheduling.run.ai/v2",
+            "kind": "Queue",
+            "metadata": {"name": "team-a"},
+            "spec": {"resources": resources},
+        }
         client.post("/apis/scheduling.run.ai/v2/queues", queue).ok(201)
         yield client
         client.close()
 
 
-ALLREDUCE = Setup(Environment("muster/allreduce", args=("--steps", "15", "--slow", "0.1")), train1().setup.compute)
+ALLREDUCE = Setup(
+    Environment("muster/allreduce", args=("--steps", "15", "--slow", "0.1")), train1().setup.compute
+)
 LIVE = [
     (train1(setup=ALLREDUCE), "/apis/kubeflow.org/v1/namespaces/team-a/pytorchjobs", 3),
     (one_pod(setup=ALLREDUCE), "/apis/batch/v1/namespaces/team-a/jobs", 1),
@@ -48,7 +58,9 @@ def test_a_real_cluster_runs_it_to_the_end(api: Api, spec: Spec, path: str, coun
     def look() -> bool:
         nonlocal most
         job = api.get(f"{path}/{spec.name}").ok()
-        pods = api.get("/api/v1/namespaces/team-a/pods", labelSelector=selector(f"w-{spec.name}")).ok()["items"]
+        pods = api.get(
+            "/api/v1/namespaces/team-a/pods", labelSelector=selector(f"w-{spec.name}")
+        ).ok()["items"]
         told = derive(job, pods, before=seen[-1])
         if told.status != seen[-1]:
             seen.append(told.status)
@@ -67,12 +79,16 @@ def test_a_real_cluster_runs_it_to_the_end(api: Api, spec: Spec, path: str, coun
 
 
 def test_a_job_too_large_for_the_cluster_is_pending(api: Api) -> None:
-    spec = replace(train1(name="large", setup=Setup(Environment("muster/allreduce"), Compute(Gpus(4)))))
+    spec = replace(
+        train1(name="large", setup=Setup(Environment("muster/allreduce"), Compute(Gpus(4))))
+    )
     (job,) = build(spec, workload_id="w-large")
     api.post(LIVE[0][1], job, fieldValidation="Strict").ok(201)
 
     def pending() -> Any:
-        pods = api.get("/api/v1/namespaces/team-a/pods", labelSelector=selector("w-large")).ok()["items"]
+        pods = api.get("/api/v1/namespaces/team-a/pods", labelSelector=selector("w-large")).ok()[
+            "items"
+        ]
         told = derive(api.get(f"{LIVE[0][1]}/large").ok(), pods)
         return told.status is Status.PENDING and told.reason
 

@@ -1,4 +1,6 @@
-"""How long a workload's name may be: form and REST check it for the kind that it becomes, with its number of workers."""
+"""How long a workload's name may be: form and REST check it for the kind that it becomes, with its
+number of workers.
+"""
 
 from typing import Any
 
@@ -22,16 +24,22 @@ TRAINER_ONLY = Capabilities(
 
 @pytest.mark.parametrize("framework", [None, *Framework])
 @pytest.mark.parametrize("workers", [1, 10, 11, 100, 101, 1000, MOST_WORKERS])
-def test_the_pods_and_services_of_the_longest_name_have_names_too(framework: Framework | None, workers: int) -> None:
+def test_the_pods_and_services_of_the_longest_name_have_names_too(
+    framework: Framework | None, workers: int
+) -> None:
     longest = specs.longest_name(framework, workers)
     roles = {Framework.TENSORFLOW: "-chief-0", Framework.MPI: "-launcher"}
-    for suffix in (f"-worker-{workers - 1}", roles.get(framework, "-master-0")) if framework else ():
+    for suffix in (
+        (f"-worker-{workers - 1}", roles.get(framework, "-master-0")) if framework else ()
+    ):
         assert longest + len(suffix) <= 63
 
 
 @pytest.mark.parametrize(("workers", "longest"), [(2, 48), (9, 48), (10, 47), (99, 47), (100, 46)])
 def test_a_train_job_has_less_room(cast: Cast, workers: int, longest: int) -> None:
-    """The master counts as a node: nine workers are ten nodes, and the last one's number has one digit."""
+    """The master counts as a node: nine workers are ten nodes, and the last one's number has one
+    digit.
+    """
 
     def told(length: int) -> list[Any]:
         spec = a_spec(cast.team_a, "a" * length, workers=workers)

@@ -49,7 +49,9 @@ def a_node(cast: Cast, name: str, **fields: Any) -> None:
 
 
 def sampled(project: Project, minutes: float = 0, **fields: Any) -> None:
-    Sample.objects.create(project=project, at=moment(timezone.now() - timedelta(minutes=minutes), 60), **fields)
+    Sample.objects.create(
+        project=project, at=moment(timezone.now() - timedelta(minutes=minutes), 60), **fields
+    )
 
 
 def test_the_tiles_tell_what_there_is(cast: Cast) -> None:
@@ -59,7 +61,10 @@ def test_the_tiles_tell_what_there_is(cast: Cast) -> None:
     a_workload(cast.team_a, "two", status="Pending")
     page = html(cast.alice)
     assert tile(page, "Ready nodes").startswith("Ready nodes 1 of 2")
-    assert tile(page, "Allocated GPUs") == "Allocated GPUs 3.5 of 16 4.5 free, 8 on nodes that take no pods"
+    assert (
+        tile(page, "Allocated GPUs")
+        == "Allocated GPUs 3.5 of 16 4.5 free, 8 on nodes that take no pods"
+    )
     assert tile(page, "Running").startswith("Running 1")
     assert tile(page, "Waiting").startswith("Waiting 1")
 
@@ -71,10 +76,20 @@ def test_gpus_that_nobody_can_have_now_are_not_free(cast: Cast, unfit: dict[str,
     holding = a_workload(cast.team_a, gpus_allocated=Decimal(3))
     for node, gpus in (("one", 1), ("two", 2)):
         Pod.objects.create(
-            workload=holding, attempt=1, uid=node, name=node, node=node, phase="Running", gpus=gpus, created_at=timezone.now()
+            workload=holding,
+            attempt=1,
+            uid=node,
+            name=node,
+            node=node,
+            phase="Running",
+            gpus=gpus,
+            created_at=timezone.now(),
         )
     page = html(cast.alice)
-    assert tile(page, "Allocated GPUs") == "Allocated GPUs 4 of 16 7 free, 5 on nodes that take no pods"
+    assert (
+        tile(page, "Allocated GPUs")
+        == "Allocated GPUs 4 of 16 7 free, 5 on nodes that take no pods"
+    )
     words = re.sub(r"<[^>]+>|\s+", " ", page)
     assert re.search(r"On nodes that take no pods\s+5\s+Free\s+7\s", words)
 
@@ -99,7 +114,9 @@ def test_a_sample_of_this_morning_says_nothing_of_now(cast: Cast) -> None:
 
 
 def test_what_waits_is_told_with_its_reason(cast: Cast) -> None:
-    a_workload(cast.team_a, "waits", status="Pending", reason="No node has room.", status_at=timezone.now())
+    a_workload(
+        cast.team_a, "waits", status="Pending", reason="No node has room.", status_at=timezone.now()
+    )
     page = html(cast.vera)
     assert "waits" in page
     assert "No node has room." in page
@@ -108,14 +125,25 @@ def test_what_waits_is_told_with_its_reason(cast: Cast) -> None:
 def test_what_failed_last_comes_first(cast: Cast) -> None:
     for number in range(7):
         ended = timezone.now() - timedelta(hours=number)
-        a_workload(cast.team_a, f"f-{number}", status="Failed", ended_at=ended, reason=f"Reason {number}")
-    assert re.findall(r'id="failed-[0-9a-f]{8}-[^>]*>([^<]*)<', html(cast.vera)) == [f"f-{number}" for number in range(5)]
+        a_workload(
+            cast.team_a, f"f-{number}", status="Failed", ended_at=ended, reason=f"Reason {number}"
+        )
+    assert re.findall(r'id="failed-[0-9a-f]{8}-[^>]*>([^<]*)<', html(cast.vera)) == [
+        f"f-{number}" for number in range(5)
+    ]
 
 
 def test_another_team_sees_none_of_it_by_name_or_number(cast: Cast) -> None:
     a_node(cast, "one")
     for status in ("Running", "Pending", "Failed"):
-        a_workload(cast.team_a, f"secret-{status}", status=status, gpus_allocated=2, reason="secret-reason", ended_at=timezone.now())
+        a_workload(
+            cast.team_a,
+            f"secret-{status}",
+            status=status,
+            gpus_allocated=2,
+            reason="secret-reason",
+            ended_at=timezone.now(),
+        )
     sampled(cast.team_a, gpus_allocated=Decimal(6), gpus_idle=Decimal(3))
     page = html(cast.mallory)
     assert "secret" not in page
@@ -123,7 +151,9 @@ def test_another_team_sees_none_of_it_by_name_or_number(cast: Cast) -> None:
     assert tile(page, "Running").startswith("Running 0")
     assert tile(page, "Waiting").startswith("Waiting 0")
     assert "3 of 6" not in page
-    assert "Other projects" in page, "that somebody holds GPUs of the cluster is seen on its nodes as well"
+    assert "Other projects" in page, (
+        "that somebody holds GPUs of the cluster is seen on its nodes as well"
+    )
     chart = as_(cast.mallory).get("/overview/allocation?range=1h").json()
     assert chart["lines"] == []
     assert not any(chart["running"])
@@ -162,8 +192,22 @@ def test_names_and_reasons_are_text(cast: Cast) -> None:
 
 def test_the_chart_tells_what_each_project_held(cast: Cast) -> None:
     for minutes in range(5):
-        sampled(cast.team_a, minutes, gpus_allocated=Decimal(2), gpus_quota=Decimal(2), gpus_idle=Decimal(1), running=1)
-        sampled(cast.team_b, minutes, gpus_allocated=Decimal(minutes), gpus_quota=Decimal(3), gpus_idle=None, waiting=2)
+        sampled(
+            cast.team_a,
+            minutes,
+            gpus_allocated=Decimal(2),
+            gpus_quota=Decimal(2),
+            gpus_idle=Decimal(1),
+            running=1,
+        )
+        sampled(
+            cast.team_b,
+            minutes,
+            gpus_allocated=Decimal(minutes),
+            gpus_quota=Decimal(3),
+            gpus_idle=None,
+            waiting=2,
+        )
     found = as_(cast.alice).get("/overview/allocation?range=1h").json()
     assert {line["name"] for line in found["lines"]} == {"team-a", "team-b"}
     assert len({len(found["at"]), *(len(line["points"]) for line in found["lines"])}) == 1
@@ -185,31 +229,53 @@ def test_the_chart_finds_the_samples_of_any_pace_and_has_a_gap_where_there_are_n
     until = datetime(2026, 11, 21, 12, tzinfo=UTC)
     begun, away, back = (until - SPANS[span].length * part for part in (1, 0.5, 0.25))
     first = int(begun.timestamp() // pace * pace)
-    moments = [datetime.fromtimestamp(first + number * pace, UTC) for number in range(int((until - begun).total_seconds() // pace) + 2)]
-    Sample.objects.bulk_create(Sample(project=cast.team_a, at=at, running=1) for at in moments if at < away or at >= back)
+    moments = [
+        datetime.fromtimestamp(first + number * pace, UTC)
+        for number in range(int((until - begun).total_seconds() // pace) + 2)
+    ]
+    Sample.objects.bulk_create(
+        Sample(project=cast.team_a, at=at, running=1) for at in moments if at < away or at >= back
+    )
     found = history(frozenset({cast.team_a.pk}), SPANS[span], until)
     known = dict(zip(found.moments, found.running, strict=True))
     tolerance = timedelta(seconds=3 * pace)
-    assert {number for at, number in known.items() if begun <= at < away - tolerance or back + tolerance <= at < until - tolerance} == {1}
+    assert {
+        number
+        for at, number in known.items()
+        if begun <= at < away - tolerance or back + tolerance <= at < until - tolerance
+    } == {1}
     assert {number for at, number in known.items() if away <= at < back - tolerance} <= {None}
 
 
 @pytest.mark.parametrize("span", SPANS)
 @pytest.mark.parametrize("ago", [0, 1, 2])
-def test_the_chart_of_any_length_ends_with_the_newest_sample(cast: Cast, span: str, ago: int) -> None:
+def test_the_chart_of_any_length_ends_with_the_newest_sample(
+    cast: Cast, span: str, ago: int
+) -> None:
     """Somebody who has just begun sees the first minute, whatever the points are apart."""
     now = datetime(2026, 11, 21, 11, 57, 30, tzinfo=UTC)
     newest = datetime(2026, 11, 21, 11, 57 - ago, tzinfo=UTC)
     Sample.objects.create(project=cast.team_a, at=newest, running=1)
     found = history(frozenset({cast.team_a.pk}), SPANS[span], now)
-    known = [(at, number) for at, number in zip(found.moments, found.running, strict=True) if number is not None]
+    known = [
+        (at, number)
+        for at, number in zip(found.moments, found.running, strict=True)
+        if number is not None
+    ]
     assert known == [(newest, 1)]
     assert list(found.moments) == sorted(set(found.moments))
 
 
 def test_the_chart_has_few_lines_and_the_rest_as_one(cast: Cast) -> None:
     projects = Project.objects.bulk_create(
-        Project(name=f"p-{n}", namespace=f"n-{n}", queue=f"q-{n}", department=cast.research, cluster=cast.cluster) for n in range(30)
+        Project(
+            name=f"p-{n}",
+            namespace=f"n-{n}",
+            queue=f"q-{n}",
+            department=cast.research,
+            cluster=cast.cluster,
+        )
+        for n in range(30)
     )
     for number, project in enumerate(projects):
         sampled(project, 10, gpus_allocated=Decimal(number + 1))
@@ -236,7 +302,12 @@ def test_the_figures_of_each_picture_are_there_as_a_file(cast: Cast, chart: str)
 
 def test_the_allocation_is_there_as_a_file(cast: Cast) -> None:
     sampled(cast.team_a, 3, gpus_allocated=Decimal(2))
-    lines = as_(cast.alice).get("/overview/allocation?range=1h&format=csv").content.decode().splitlines()
+    lines = (
+        as_(cast.alice)
+        .get("/overview/allocation?range=1h&format=csv")
+        .content.decode()
+        .splitlines()
+    )
     assert lines[0] == "Time (UTC),team-a,GPU quota,Idle GPUs,Running workloads,Waiting workloads"
     assert len(lines) == 62
 
@@ -247,8 +318,12 @@ def test_a_picture_that_there_is_not(cast: Cast) -> None:
 
 @pytest.mark.parametrize("holding", [0, 3, 8, 14])
 @pytest.mark.parametrize("unbounded", [0, 4, 15])
-def test_the_highest_and_the_lowest_are_those_of_all_projects(cast: Cast, holding: int, unbounded: int) -> None:
-    """As a comparison of every one of them finds, however many have nothing, no quota, or the same."""
+def test_the_highest_and_the_lowest_are_those_of_all_projects(
+    cast: Cast, holding: int, unbounded: int
+) -> None:
+    """As a comparison of every one of them finds, however many have nothing, no quota, or the
+    same.
+    """
     names = [f"p-{number:03}" for number in range(30)]
     Project.objects.bulk_create(
         Project(
@@ -257,7 +332,9 @@ def test_the_highest_and_the_lowest_are_those_of_all_projects(cast: Cast, holdin
             queue=name,
             department=cast.research,
             cluster=cast.cluster,
-            gpu_quota=(None if number % 2 else 0) if number < unbounded else Decimal(1 + number % 3),
+            gpu_quota=(None if number % 2 else 0)
+            if number < unbounded
+            else Decimal(1 + number % 3),
         )
         for number, name in enumerate(names)
     )
@@ -265,12 +342,18 @@ def test_the_highest_and_the_lowest_are_those_of_all_projects(cast: Cast, holdin
     for number, project in enumerate(rows[:holding]):
         a_workload(project, gpus_allocated=Decimal(1 + number % 4))
     sight = Sight(cast.alice)
-    _alike(quotas.of_projects(sight, quotas.held(sight)), quotas.all_projects(sight, quotas.held(sight)), 32)
+    _alike(
+        quotas.of_projects(sight, quotas.held(sight)),
+        quotas.all_projects(sight, quotas.held(sight)),
+        32,
+    )
 
 
 @pytest.mark.parametrize("holding", [0, 3, 18])
 @pytest.mark.parametrize("unbounded", [0, 4, 15])
-def test_the_highest_and_the_lowest_are_those_of_all_departments(cast: Cast, holding: int, unbounded: int) -> None:
+def test_the_highest_and_the_lowest_are_those_of_all_departments(
+    cast: Cast, holding: int, unbounded: int
+) -> None:
     """Whether the quota is their own, or the sum of their projects', of which one may have none."""
     bounded: list[tuple[int | None, list[int | None]]] = [(3, [1]), (None, [1, 2]), (None, [0, 2])]
     without: list[tuple[int | None, list[int | None]]] = [(None, [1, None]), (None, [0]), (0, [1])]
@@ -280,12 +363,21 @@ def test_the_highest_and_the_lowest_are_those_of_all_departments(cast: Cast, hol
         for place, quota in enumerate(shares):
             name = f"d-{number:03}-{place}"
             made = Project.objects.create(
-                name=name, namespace=name, queue=name, department=department, cluster=cast.cluster, gpu_quota=quota
+                name=name,
+                namespace=name,
+                queue=name,
+                department=department,
+                cluster=cast.cluster,
+                gpu_quota=quota,
             )
         if number % 10 < holding / 3:
             a_workload(made, gpus_allocated=Decimal(1 + number % 4))
     sight = Sight(cast.alice)
-    _alike(quotas.of_departments(sight, quotas.held(sight)), quotas.all_departments(sight, quotas.held(sight)), Department.objects.count())
+    _alike(
+        quotas.of_departments(sight, quotas.held(sight)),
+        quotas.all_departments(sight, quotas.held(sight)),
+        Department.objects.count(),
+    )
 
 
 def _alike(found: quotas.Quotas, rows: Sequence[quotas.Row], count: int) -> None:
@@ -298,7 +390,14 @@ def _alike(found: quotas.Quotas, rows: Sequence[quotas.Row], count: int) -> None
 
 def test_a_project_behind_thousands_by_name_is_compared(cast: Cast) -> None:
     more = (
-        Project(name=f"a-{n:04}", namespace=f"a-{n}", queue=f"a-{n}", department=cast.research, cluster=cast.cluster, gpu_quota=1)
+        Project(
+            name=f"a-{n:04}",
+            namespace=f"a-{n}",
+            queue=f"a-{n}",
+            department=cast.research,
+            cluster=cast.cluster,
+            gpu_quota=1,
+        )
         for n in range(2100)
     )
     Project.objects.bulk_create(more)
@@ -309,7 +408,9 @@ def test_a_project_behind_thousands_by_name_is_compared(cast: Cast) -> None:
     assert (len(lines), lines[1].split(",")[0]) == (2103, "team-b")
 
 
-@pytest.mark.parametrize("address", ["/overview", "/overview/allocation?range=24h", "/overview/projects.csv"])
+@pytest.mark.parametrize(
+    "address", ["/overview", "/overview/allocation?range=24h", "/overview/projects.csv"]
+)
 @pytest.mark.parametrize("who", ["alice", "vera"])
 def test_the_queries_do_not_grow_with_the_rows(cast: Cast, address: str, who: str) -> None:
     client = as_(getattr(cast, who))
@@ -320,7 +421,14 @@ def test_the_queries_do_not_grow_with_the_rows(cast: Cast, address: str, who: st
         return len(captured)
 
     for status in ("Running", "Pending", "Failed"):
-        a_workload(cast.team_a, f"first-{status}", status=status, gpus_allocated=1, ended_at=timezone.now(), job={})
+        a_workload(
+            cast.team_a,
+            f"first-{status}",
+            status=status,
+            gpus_allocated=1,
+            ended_at=timezone.now(),
+            job={},
+        )
     sampled(cast.team_a, 10, gpus_allocated=Decimal(1))
     queries()
     few = queries()
@@ -338,7 +446,14 @@ def test_the_queries_do_not_grow_with_the_rows(cast: Cast, address: str, who: st
         for number in range(1000)
     )
     more = Project.objects.bulk_create(
-        Project(name=f"p-{n}", namespace=f"n-{n}", queue=f"q-{n}", department=cast.research, cluster=cast.cluster) for n in range(300)
+        Project(
+            name=f"p-{n}",
+            namespace=f"n-{n}",
+            queue=f"q-{n}",
+            department=cast.research,
+            cluster=cast.cluster,
+        )
+        for n in range(300)
     )
     at = moment(timezone.now() - timedelta(minutes=10), 60)
     Sample.objects.bulk_create(Sample(project=each, at=at, gpus_allocated=1) for each in more)

@@ -1,4 +1,6 @@
-"""Node pools and a project's defaults: what is refused at submission, what reaches the pods, and where they are placed."""
+"""Node pools and a project's defaults: what is refused at submission, what reaches the pods, and
+where they are placed.
+"""
 
 import re
 from typing import Any
@@ -19,7 +21,15 @@ from workloads import actions, blueprint, fit, tasks
 from workloads.manifests import placement
 from workloads.manifests.placement import Pools
 from workloads.models import Workload
-from workloads.specs import Environment, Lifecycle, MasterChanges, Preemptibility, Priority, Setup, from_json
+from workloads.specs import (
+    Environment,
+    Lifecycle,
+    MasterChanges,
+    Preemptibility,
+    Priority,
+    Setup,
+    from_json,
+)
 
 PRODUCT = "nvidia.com/gpu.product"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -32,9 +42,15 @@ def setup(*pools: str) -> Setup:
 
 @pytest.fixture
 def pools(cast: Cast) -> dict[str, NodePool]:
-    labels = {"h200": (PRODUCT, "NVIDIA-H200"), "l40s": (PRODUCT, "NVIDIA-L40S"), "reserved": ("example.com/reserved", "yes")}
+    labels = {
+        "h200": (PRODUCT, "NVIDIA-H200"),
+        "l40s": (PRODUCT, "NVIDIA-L40S"),
+        "reserved": ("example.com/reserved", "yes"),
+    }
     return {
-        name: NodePool.objects.create(cluster=cast.cluster, name=name, label_key=key, label_value=value)
+        name: NodePool.objects.create(
+            cluster=cast.cluster, name=name, label_key=key, label_value=value
+        )
         for name, (key, value) in labels.items()
     }
 
@@ -43,7 +59,13 @@ def affinity(pools: Pools, *named: str) -> Any:
     return placement.of_pod(setup(*named), "w", pools).get("affinity", {}).get("nodeAffinity")
 
 
-KNOWN = Pools({"h200": (PRODUCT, "NVIDIA-H200"), "l40s": (PRODUCT, "NVIDIA-L40S"), "reserved": ("example.com/reserved", "yes")})
+KNOWN = Pools(
+    {
+        "h200": (PRODUCT, "NVIDIA-H200"),
+        "l40s": (PRODUCT, "NVIDIA-L40S"),
+        "reserved": ("example.com/reserved", "yes"),
+    }
+)
 
 
 def one(key: str, *values: str) -> dict[str, Any]:
@@ -51,7 +73,9 @@ def one(key: str, *values: str) -> dict[str, Any]:
 
 
 def test_a_pool_is_the_nodes_with_its_label() -> None:
-    assert affinity(KNOWN, "h200") == {REQUIRED: {"nodeSelectorTerms": [one(PRODUCT, "NVIDIA-H200")]}}
+    assert affinity(KNOWN, "h200") == {
+        REQUIRED: {"nodeSelectorTerms": [one(PRODUCT, "NVIDIA-H200")]}
+    }
 
 
 def test_of_several_one_has_to_hold_and_the_first_is_preferred() -> None:
@@ -63,13 +87,19 @@ def test_of_several_one_has_to_hold_and_the_first_is_preferred() -> None:
 
 
 def test_one_that_is_not_known_is_kais() -> None:
-    assert affinity(KNOWN, "spot") == {REQUIRED: {"nodeSelectorTerms": [one("kai.scheduler/node-pool", "spot")]}}
+    assert affinity(KNOWN, "spot") == {
+        REQUIRED: {"nodeSelectorTerms": [one("kai.scheduler/node-pool", "spot")]}
+    }
 
 
 def test_what_names_none_is_kept_to_the_projects_without_an_order() -> None:
     kept = Pools(KNOWN.labels, ("h200", "l40s"))
-    assert affinity(kept) == {REQUIRED: {"nodeSelectorTerms": [one(PRODUCT, "NVIDIA-H200", "NVIDIA-L40S")]}}
-    assert affinity(kept, "l40s") == {REQUIRED: {"nodeSelectorTerms": [one(PRODUCT, "NVIDIA-L40S")]}}
+    assert affinity(kept) == {
+        REQUIRED: {"nodeSelectorTerms": [one(PRODUCT, "NVIDIA-H200", "NVIDIA-L40S")]}
+    }
+    assert affinity(kept, "l40s") == {
+        REQUIRED: {"nodeSelectorTerms": [one(PRODUCT, "NVIDIA-L40S")]}
+    }
     assert affinity(Pools(KNOWN.labels)) is None
 
 
@@ -80,12 +110,18 @@ def told(cast: Cast, named: Setup, **more: Any) -> list[tuple[str, str]]:
     return list(refused.value.problems)
 
 
-def test_one_that_there_is_not_is_refused_with_those_there_are(cast: Cast, pools: dict[str, NodePool]) -> None:
+def test_one_that_there_is_not_is_refused_with_those_there_are(
+    cast: Cast, pools: dict[str, NodePool]
+) -> None:
     Node.objects.create(cluster=cast.cluster, name="n", labels={"kai.scheduler/node-pool": "spot"})
     [(field, text)] = told(cast, setup("nowhere"))
     assert field == "setup.node_pools.0"
-    assert text == "The cluster here has no node pool nowhere. There are h200, l40s, reserved, spot."
-    assert actions.submit(a_spec(cast.team_a, setup=setup("spot", "h200")), project=cast.team_a, by=cast.bob)
+    assert (
+        text == "The cluster here has no node pool nowhere. There are h200, l40s, reserved, spot."
+    )
+    assert actions.submit(
+        a_spec(cast.team_a, setup=setup("spot", "h200")), project=cast.team_a, by=cast.bob
+    )
 
 
 def test_where_there_are_none_that_is_said(cast: Cast) -> None:
@@ -93,14 +129,21 @@ def test_where_there_are_none_that_is_said(cast: Cast) -> None:
     assert "It has none: name no pool" in told(cast, setup("nowhere"))[0][1]
 
 
-def test_one_that_the_project_may_not_use_is_refused_with_those_that_it_may(cast: Cast, pools: dict[str, NodePool]) -> None:
+def test_one_that_the_project_may_not_use_is_refused_with_those_that_it_may(
+    cast: Cast, pools: dict[str, NodePool]
+) -> None:
     cast.team_a.node_pools.add(pools["h200"], pools["l40s"])
     [(field, text)] = told(cast, setup("h200"), master=MasterChanges(node_pools=("reserved",)))
     assert field == "master.node_pools.0"
-    assert text == "Project team-a may not use the node pool reserved. It may use h200, l40s; name one of these, or none."
+    assert text == (
+        "Project team-a may not use the node pool reserved. It may use h200, l40s; name one of "
+        "these, or none."
+    )
 
 
-def test_the_rest_api_names_the_field(client: Client, cast: Cast, pools: dict[str, NodePool]) -> None:
+def test_the_rest_api_names_the_field(
+    client: Client, cast: Cast, pools: dict[str, NodePool]
+) -> None:
     body = {
         "name": "x",
         "projectId": str(cast.team_a.pk),
@@ -108,14 +151,20 @@ def test_the_rest_api_names_the_field(client: Client, cast: Cast, pools: dict[st
         "spec": {"image": "any", "nodePools": ["nowhere"]},
     }
     token = {"authorization": f"Bearer {tokens.issue(cast.bob)[0]}"}
-    answer = client.post("/api/v1/workloads/trainings", body, content_type="application/json", headers=token)
+    answer = client.post(
+        "/api/v1/workloads/trainings", body, content_type="application/json", headers=token
+    )
     assert answer.status_code == 400
     assert answer.json()["details"][0]["field"].startswith("spec.nodePools")
     assert "There are h200, l40s, reserved." in answer.json()["message"]
 
 
-def test_what_ran_does_not_run_again_where_it_may_not_be_any_more(cast: Cast, pools: dict[str, NodePool]) -> None:
-    workload = actions.submit(a_spec(cast.team_a, setup=setup("h200")), project=cast.team_a, by=cast.bob)
+def test_what_ran_does_not_run_again_where_it_may_not_be_any_more(
+    cast: Cast, pools: dict[str, NodePool]
+) -> None:
+    workload = actions.submit(
+        a_spec(cast.team_a, setup=setup("h200")), project=cast.team_a, by=cast.bob
+    )
     Workload.objects.update(status="Stopped", desired="Stopped")
     cast.team_a.node_pools.add(pools["l40s"])
     workload.refresh_from_db()
@@ -123,27 +172,42 @@ def test_what_ran_does_not_run_again_where_it_may_not_be_any_more(cast: Cast, po
         actions.run(workload, cast.bob)
 
 
-def test_the_projects_pools_are_in_the_objects_of_what_names_none(cast: Cast, pools: dict[str, NodePool]) -> None:
+def test_the_projects_pools_are_in_the_objects_of_what_names_none(
+    cast: Cast, pools: dict[str, NodePool]
+) -> None:
     cast.team_a.node_pools.add(pools["h200"])
     [*_, job] = blueprint.of_spec(a_spec(cast.team_a), cast.team_a)
     for replica in job["spec"]["pytorchReplicaSpecs"].values():
-        terms = replica["template"]["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+        terms = replica["template"]["spec"]["affinity"]["nodeAffinity"][REQUIRED][
+            "nodeSelectorTerms"
+        ]
         assert terms == [one(PRODUCT, "NVIDIA-H200")]
 
 
-def test_whether_it_fits_is_asked_of_the_pools_nodes(cast: Cast, pools: dict[str, NodePool]) -> None:
+def test_whether_it_fits_is_asked_of_the_pools_nodes(
+    cast: Cast, pools: dict[str, NodePool]
+) -> None:
     room = {"cluster": cast.cluster, "is_ready": True, "gpus": 8, "cpu": 64, "memory": 1 << 40}
     Node.objects.create(name="n", labels={PRODUCT: "NVIDIA-L40S"}, **room)
     assert fit.of(a_spec(cast.team_a), cast.team_a).nodes.verdict is fit.Verdict.FITS
     cast.team_a.node_pools.add(pools["h200"])
-    assert "labels that are asked for are missing" in fit.of(a_spec(cast.team_a), cast.team_a).nodes.text
+    assert (
+        "labels that are asked for are missing"
+        in fit.of(a_spec(cast.team_a), cast.team_a).nodes.text
+    )
 
 
 @pytest.mark.parametrize(
     ("said", "is_preemptible"),
-    [(Lifecycle(), False), (Lifecycle(preemptibility=Preemptibility.PREEMPTIBLE), True), (Lifecycle(priority=Priority.LOW), True)],
+    [
+        (Lifecycle(), False),
+        (Lifecycle(preemptibility=Preemptibility.PREEMPTIBLE), True),
+        (Lifecycle(priority=Priority.LOW), True),
+    ],
 )
-def test_a_project_says_whether_what_says_nothing_may_be_interrupted(cast: Cast, said: Lifecycle, is_preemptible: bool) -> None:
+def test_a_project_says_whether_what_says_nothing_may_be_interrupted(
+    cast: Cast, said: Lifecycle, is_preemptible: bool
+) -> None:
     cast.team_a.default_preemptible = False
     workload = actions.submit(a_spec(cast.team_a, lifecycle=said), project=cast.team_a, by=cast.bob)
     assert workload.preemptible is is_preemptible
@@ -160,20 +224,39 @@ def test_the_page_preselects_it(client: Client, cast: Cast, default: bool) -> No
     cast.team_a.save()
     client.force_login(cast.bob)
     draft = client.get("/workloads/new").url.rpartition("/")[0]
-    started = client.post(f"{draft}/start", {"cluster": str(cast.cluster.pk), "project": str(cast.team_a.pk), "architecture": "Standard",
-                                             "template": "scratch", "name": "train1", "framework": "PyTorch"})  # fmt: skip
+    started = client.post(
+        f"{draft}/start",
+        {
+            "cluster": str(cast.cluster.pk),
+            "project": str(cast.team_a.pk),
+            "architecture": "Standard",
+            "template": "scratch",
+            "name": "train1",
+            "framework": "PyTorch",
+        },
+    )
     assert started.status_code == 302
     chosen = client.get(f"{draft}/setup").context["form"]["preemptibility"].value()
     assert chosen == ("preemptible" if default else "non-preemptible")
 
 
-def test_on_a_cluster_pods_go_to_the_pools_nodes_and_wait_where_there_is_none(acting: Acting) -> None:
+def test_on_a_cluster_pods_go_to_the_pools_nodes_and_wait_where_there_is_none(
+    acting: Acting,
+) -> None:
     cast, [node] = acting.cast, calls.list_page(acting.client, NODES).items
     name = node["metadata"]["name"]
-    calls.patch(acting.client, NODES, name, {"metadata": {"labels": {"example.com/pool": "big"}}}, manager="tests")
+    calls.patch(
+        acting.client,
+        NODES,
+        name,
+        {"metadata": {"labels": {"example.com/pool": "big"}}},
+        manager="tests",
+    )
     try:
         for pool, value in (("big", "big"), ("small", "small")):
-            NodePool.objects.create(cluster=cast.cluster, name=pool, label_key="example.com/pool", label_value=value)
+            NodePool.objects.create(
+                cluster=cast.cluster, name=pool, label_key="example.com/pool", label_value=value
+            )
         cast.team_a.node_pools.set(NodePool.objects.filter(name="big"))
         placed = acting.submit("placed", setup=Setup(Environment("any", command=SLEEP)))
         launch(acting, placed)
@@ -181,9 +264,17 @@ def test_on_a_cluster_pods_go_to_the_pools_nodes_and_wait_where_there_is_none(ac
         cast.team_a.node_pools.clear()
         waits = acting.submit("waits", setup=setup("small"))
         launch(acting, waits)
-        eventually(lambda: acting.poll() or re.search("affinity", Workload.objects.get(pk=waits.pk).reason))
+        eventually(
+            lambda: acting.poll() or re.search("affinity", Workload.objects.get(pk=waits.pk).reason)
+        )
     finally:
-        calls.patch(acting.client, NODES, name, {"metadata": {"labels": {"example.com/pool": None}}}, manager="tests")
+        calls.patch(
+            acting.client,
+            NODES,
+            name,
+            {"metadata": {"labels": {"example.com/pool": None}}},
+            manager="tests",
+        )
         connections.close_all()
 
 

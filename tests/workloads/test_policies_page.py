@@ -1,4 +1,6 @@
-"""The pages of policies: made by an input for each thing that can be said, told what has no effect, and shown merged for a project."""
+"""The pages of policies: made by an input for each thing that can be said, told what has no effect,
+and shown merged for a project.
+"""
 
 import re
 from typing import Any
@@ -23,8 +25,14 @@ def client_of(user: Any) -> Client:
 
 
 def a_form(cast: Cast, **rules: str | list[str]) -> dict[str, Any]:
-    """What the form sends: names of rules have one underscore between field and attribute doubled."""
-    named = {f"rule-{field}-{attribute}": value for key, value in rules.items() for field, _, attribute in [key.rpartition("__")]}
+    """What the form sends: names of rules have one underscore between field and attribute
+    doubled.
+    """
+    named = {
+        f"rule-{field}-{attribute}": value
+        for key, value in rules.items()
+        for field, _, attribute in [key.rpartition("__")]
+    }
     return {"name": "small-teams", "scope": f"project:{cast.team_b.pk}", "architecture": ""} | named
 
 
@@ -68,7 +76,9 @@ def test_a_policy_is_made_of_what_is_typed(cast: Cast) -> None:
         "priority": {"options": ["low", "medium"]},
         "host_network": {"default": False, "locked": True},
     }
-    assert AuditEntry.objects.filter(entity="policy", event="create", user=cast.mallory).count() == 1
+    assert (
+        AuditEntry.objects.filter(entity="policy", event="create", user=cast.mallory).count() == 1
+    )
     again = mallory.get(f"/policies/{policy.pk}/edit").content.decode()
     assert 'name="rule-workers-max" value="1000"' in again
     assert "registry.example.com/*\npython:3.12" in again
@@ -78,16 +88,38 @@ def test_a_policy_is_made_of_what_is_typed(cast: Cast) -> None:
 @pytest.mark.parametrize(
     ("rules", "name", "words"),
     [
-        ({"workers__min": "5", "workers__max": "2"}, "rule-workers-min", "must not be above the maximum"),
+        (
+            {"workers__min": "5", "workers__max": "2"},
+            "rule-workers-min",
+            "must not be above the maximum",
+        ),
         ({"workers__max": "many"}, "rule-workers-max", "must be a whole number"),
         ({"cpu_limit__max": "2 cores"}, "rule-cpu_limit-max", "must be a quantity"),
-        ({"workers__max": "2", "workers__default": "3"}, "rule-workers-default", "must be at most 2 by this very rule"),
-        ({"workers__locked": "on"}, "rule-workers-default", "must be given, for that is the value that is locked"),
-        ({"workers__options": "3", "workers__max": "2"}, "rule-workers-options", "none of the options"),
-        ({"workers__step": "4", "workers__min": "5", "workers__max": "7"}, "rule-workers-step", "no multiple of the step"),
+        (
+            {"workers__max": "2", "workers__default": "3"},
+            "rule-workers-default",
+            "must be at most 2 by this very rule",
+        ),
+        (
+            {"workers__locked": "on"},
+            "rule-workers-default",
+            "must be given, for that is the value that is locked",
+        ),
+        (
+            {"workers__options": "3", "workers__max": "2"},
+            "rule-workers-options",
+            "none of the options",
+        ),
+        (
+            {"workers__step": "4", "workers__min": "5", "workers__max": "7"},
+            "rule-workers-step",
+            "no multiple of the step",
+        ),
     ],
 )
-def test_rules_that_cannot_be_are_refused_beside_their_input(cast: Cast, rules: dict[str, str], name: str, words: str) -> None:
+def test_rules_that_cannot_be_are_refused_beside_their_input(
+    cast: Cast, rules: dict[str, str], name: str, words: str
+) -> None:
     answer = client_of(cast.mallory).post("/policies/new", a_form(cast, **rules))
     assert answer.status_code == 422
     assert words in error_of(answer.content.decode(), name)
@@ -99,7 +131,12 @@ def test_what_is_typed_is_shown_as_text(cast: Cast) -> None:
     mallory = client_of(cast.mallory)
     mallory.post("/policies/new", a_form(cast, image__options=hostile) | {"description": hostile})
     policy = Policy.objects.get()
-    for address in (f"/policies/{policy.pk}", f"/policies/{policy.pk}/edit", "/policies", f"/policies/effective?project={cast.team_b.pk}"):
+    for address in (
+        f"/policies/{policy.pk}",
+        f"/policies/{policy.pk}/edit",
+        "/policies",
+        f"/policies/effective?project={cast.team_b.pk}",
+    ):
         assert hostile not in mallory.get(address).content.decode()
 
 
@@ -109,51 +146,78 @@ def test_who_may_not_make_policies_is_refused(cast: Cast) -> None:
     assert client_of(cast.bob).get(f"/policies/{theirs.pk}").status_code == 404
     wide = Policy.objects.create(name="wide", department=cast.research)
     assert client_of(cast.mallory).get(f"/policies/{wide.pk}").status_code == 200
-    assert client_of(cast.mallory).post(f"/policies/{wide.pk}/edit", a_form(cast)).status_code == 403
+    assert (
+        client_of(cast.mallory).post(f"/policies/{wide.pk}/edit", a_form(cast)).status_code == 403
+    )
 
 
 def test_a_rule_that_widens_is_taken_and_told_to_have_no_effect(cast: Cast) -> None:
-    Policy.objects.create(name="base", rules={"workers": {"max": 4}, "backoff_limit": {"default": 1, "locked": True}})
+    Policy.objects.create(
+        name="base", rules={"workers": {"max": 4}, "backoff_limit": {"default": 1, "locked": True}}
+    )
     mallory = client_of(cast.mallory)
     sent = a_form(cast, workers__max="9", backoff_limit__default="2", backoff_limit__locked="on")
     assert mallory.post("/policies/new", sent).status_code == 302
-    text = mallory.get(f"/policies/{Policy.objects.get(project=cast.team_b).pk}/edit").content.decode()
+    text = mallory.get(
+        f"/policies/{Policy.objects.get(project=cast.team_b).pk}/edit"
+    ).content.decode()
     assert "Workers: at most 9 has no effect, for policy base of everybody says at most 4." in text
     assert "does not hold, for it contradicts policy base of everybody" in text
 
 
 def test_policies_of_other_workloads_leave_no_empty_table(cast: Cast) -> None:
     Policy.objects.create(name="silent", project=cast.team_a)
-    text = client_of(cast.vera).get(f"/policies/effective?project={cast.team_a.pk}").content.decode()
+    text = (
+        client_of(cast.vera).get(f"/policies/effective?project={cast.team_a.pk}").content.decode()
+    )
     assert "The policies that hold here say nothing of these workloads." in text
     assert "<thead>" not in text
 
 
 def test_a_scope_has_room_for_so_many_policies(cast: Cast) -> None:
-    Policy.objects.bulk_create(Policy(name=f"p{number}", project=cast.team_b) for number in range(MOST_OF_SCOPE))
+    Policy.objects.bulk_create(
+        Policy(name=f"p{number}", project=cast.team_b) for number in range(MOST_OF_SCOPE)
+    )
     answer = client_of(cast.mallory).post("/policies/new", a_form(cast))
     assert answer.status_code == 422
     assert f"There are {MOST_OF_SCOPE} policies there already" in answer.content.decode()
 
 
 def test_the_merged_table_names_the_policy_that_says_each(cast: Cast) -> None:
-    base = Policy.objects.create(name="base", rules={"workers": {"max": 4}, "image": {"options": ["registry.example.com/*"]}})
-    own = Policy.objects.create(name="own", project=cast.team_a, rules={"workers": {"min": 8}, "backoff_limit": {"default": 2}})
-    text = client_of(cast.vera).get(f"/policies/effective?project={cast.team_a.pk}").content.decode()
+    base = Policy.objects.create(
+        name="base", rules={"workers": {"max": 4}, "image": {"options": ["registry.example.com/*"]}}
+    )
+    own = Policy.objects.create(
+        name="own",
+        project=cast.team_a,
+        rules={"workers": {"min": 8}, "backoff_limit": {"default": 2}},
+    )
+    text = (
+        client_of(cast.vera).get(f"/policies/effective?project={cast.team_a.pk}").content.decode()
+    )
     assert re.search(rf'Workers .*?<td>at most 4</td>.*?href="/policies/{base.pk}"', text, re.S)
     assert re.search(rf'Backoff limit .*?<td>2</td>.*?href="/policies/{own.pk}"', text, re.S)
     assert "Workers: the rule of policy own of project team-a does not hold" in text
-    part = client_of(cast.vera).get(f"/policies/effective?project={cast.team_a.pk}", headers={"hx-request": "true"}).content.decode()
+    part = (
+        client_of(cast.vera)
+        .get(f"/policies/effective?project={cast.team_a.pk}", headers={"hx-request": "true"})
+        .content.decode()
+    )
     assert "<html" not in part
     assert "at most 4" in part
 
 
 def test_the_merged_table_of_a_project_that_one_may_not_see_is_not_there(cast: Cast) -> None:
-    assert client_of(cast.vera).get(f"/policies/effective?project={cast.team_b.pk}").status_code == 404
+    assert (
+        client_of(cast.vera).get(f"/policies/effective?project={cast.team_b.pk}").status_code == 404
+    )
     assert client_of(cast.vera).get("/policies/effective?project=999999").status_code == 404
     assert client_of(cast.vera).get("/policies/effective").status_code == 200
     stranger = User.objects.create(username="stranger")
-    assert "There is no project whose policies you may see." in client_of(stranger).get("/policies/effective").content.decode()
+    assert (
+        "There is no project whose policies you may see."
+        in client_of(stranger).get("/policies/effective").content.decode()
+    )
 
 
 def test_the_merged_table_costs_as_many_queries_however_many_policies(cast: Cast) -> None:
@@ -166,18 +230,25 @@ def test_the_merged_table_costs_as_many_queries_however_many_policies(cast: Cast
 
     Policy.objects.create(name="one", rules={"workers": {"max": 9}})
     before = queries()
-    Policy.objects.bulk_create(Policy(name=f"p{number}", department=cast.research, rules={"workers": {"max": 9}}) for number in range(40))
+    Policy.objects.bulk_create(
+        Policy(name=f"p{number}", department=cast.research, rules={"workers": {"max": 9}})
+        for number in range(40)
+    )
     assert queries() == before
 
 
 def test_an_edit_that_somebody_else_was_before_tells_what_changed(cast: Cast) -> None:
-    policy = Policy.objects.create(name="small-teams", project=cast.team_b, rules={"workers": {"max": 4}})
+    policy = Policy.objects.create(
+        name="small-teams", project=cast.team_b, rules={"workers": {"max": 4}}
+    )
     mallory = client_of(cast.mallory)
     page = mallory.get(f"/policies/{policy.pk}/edit").content.decode()
     seal = re.search(r'name="started_from" value="([^"]*)"', page)
     assert seal is not None
     Policy.objects.filter(pk=policy.pk).update(rules={"workers": {"max": 3}}, version=2)
-    answer = mallory.post(f"/policies/{policy.pk}/edit", a_form(cast, workers__max="5") | {"started_from": seal[1]})
+    answer = mallory.post(
+        f"/policies/{policy.pk}/edit", a_form(cast, workers__max="5") | {"started_from": seal[1]}
+    )
     assert answer.status_code == 409
     assert "Workers: at most" in answer.content.decode()
     policy.refresh_from_db()

@@ -1,4 +1,6 @@
-"""The wizard under policies: what they set stands there, what they lock cannot be typed, and what they forbid is refused at its field."""
+"""The wizard under policies: what they set stands there, what they lock cannot be typed, and what
+they forbid is refused at its field.
+"""
 
 import re
 from typing import Any
@@ -41,7 +43,10 @@ def test_a_limit_stands_beside_its_field_and_is_refused_there(cast: Cast) -> Non
     assert "id_workers_note" in control[0]
     walk.set_up(workers="5")
     assert walk.page.status_code == 422
-    assert error_of(walk.text, "workers") == "Workers must be at most 4 (policy small-teams of department research)."
+    assert (
+        error_of(walk.text, "workers")
+        == "Workers must be at most 4 (policy small-teams of department research)."
+    )
     assert walk.send(workers="3").step == "master"
 
 
@@ -82,14 +87,21 @@ def test_what_is_locked_cannot_be_typed_and_is_so_whatever_is_sent(cast: Cast) -
 
 def test_cards_that_are_forbidden_cannot_be_chosen_and_say_why(cast: Cast) -> None:
     policy(cast, image={"options": ["registry.example.com/*"]}, gpus__devices={"max": 1})
-    Environment.objects.create(name="good", image="registry.example.com/a:1", architecture="Distributed")
-    bad = Environment.objects.create(name="bad", image="docker.example.com/a:1", architecture="Distributed")
+    Environment.objects.create(
+        name="good", image="registry.example.com/a:1", architecture="Distributed"
+    )
+    bad = Environment.objects.create(
+        name="bad", image="docker.example.com/a:1", architecture="Distributed"
+    )
     big = ComputeResource.objects.create(name="big", gpu_devices=8)
     walk = Walk(cast).started()
     card = re.search(rf'id="card-environment_choice-{bad.pk}"[^>]*>.*?</label>', walk.text, re.S)
     assert card is not None
     assert " disabled" in card[0]
-    assert "Image must be registry.example.com/* (policy small-teams of department research)." in card[0]
+    assert (
+        "Image must be registry.example.com/* (policy small-teams of department research)."
+        in card[0]
+    )
     assert re.search(rf'id="card-compute_choice-{big.pk}"[^>]* disabled', walk.text)
     walk.set_up(environment_choice=str(bad.pk))
     assert walk.page.status_code == 422
@@ -102,11 +114,17 @@ def test_cards_that_are_forbidden_cannot_be_chosen_and_say_why(cast: Cast) -> No
 def test_an_own_image_that_is_forbidden_is_refused_at_its_field(cast: Cast) -> None:
     policy(cast, image={"options": ["registry.example.com/*", "muster/*"]})
     walk = Walk(cast).started().set_up(image="docker.example.com/a")
-    assert error_of(walk.text, "image").startswith("Image must be one of registry.example.com/* or muster/*")
+    assert error_of(walk.text, "image").startswith(
+        "Image must be one of registry.example.com/* or muster/*"
+    )
 
 
 def test_required_rows_are_told_above_them(cast: Cast) -> None:
-    policy(cast, labels={"required": ["cost-centre"]}, variables={"default": {"HTTP_PROXY": "http://proxy"}, "locked": True})
+    policy(
+        cast,
+        labels={"required": ["cost-centre"]},
+        variables={"default": {"HTTP_PROXY": "http://proxy"}, "locked": True},
+    )
     walk = Walk(cast).started().set_up()
     assert walk.page.status_code == 422
     assert "Labels must have cost-centre (policy small-teams of department research)." in walk.text
@@ -117,7 +135,9 @@ def test_a_host_path_is_refused_at_its_row(cast: Cast) -> None:
     policy(cast, volumes={"options": ["pvc", "nfs"]})
     row = {"volumes-0-kind": "hostPath", "volumes-0-source": "/data", "volumes-0-path": "/data"}
     walk = Walk(cast).started().set_up(**row)
-    assert "Volumes can be PVC or NFS only, and not host path" in error_of(walk.text, "volumes-0-kind")
+    assert "Volumes can be PVC or NFS only, and not host path" in error_of(
+        walk.text, "volumes-0-kind"
+    )
 
 
 def test_an_architecture_that_is_forbidden_is_refused_in_the_first_step(cast: Cast) -> None:
@@ -132,7 +152,9 @@ def test_the_master_is_held_to_the_same(cast: Cast) -> None:
     walk = Walk(cast).started().set_up()
     walk.send(differs="cpu_request", cpu_request="3")
     assert walk.page.status_code == 422
-    assert error_of(walk.text, "cpu_request").startswith("For the master: CPU request must be at most 2")
+    assert error_of(walk.text, "cpu_request").startswith(
+        "For the master: CPU request must be at most 2"
+    )
 
 
 def test_what_policies_set_is_told_in_the_history_and_kept_with_the_workload(cast: Cast) -> None:
@@ -142,7 +164,10 @@ def test_what_policies_set_is_told_in_the_history_and_kept_with_the_workload(cas
     assert from_json(workload.spec).setup.environment.pull_policy == "Always"
     told = Event.objects.filter(workload=workload).order_by("pk").first()
     assert told is not None
-    assert "Set by policy: Image pull policy Always (policy small-teams of department research)." in told.text
+    assert (
+        "Set by policy: Image pull policy Always (policy small-teams of department research)."
+        in told.text
+    )
     used = UsedAsset.objects.get(workload=workload, kind="policy")
     assert (used.asset, used.version) == (made.pk, 1)
 

@@ -1,4 +1,6 @@
-"""A submission against policies: every field of the catalogue is judged on what comes of what was said, for the workers and the master."""
+"""A submission against policies: every field of the catalogue is judged on what comes of what was
+said, for the workers and the master.
+"""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -51,10 +53,22 @@ def life(**parts: Any) -> Spec:
 HOST_PATH = HostPath(path="/d", source="/d")
 CASES: list[tuple[str, dict[str, Any], Spec, str, Spec]] = [
     # field, rule, a submission that it forbids, where that is told, one that it allows
-    ("architecture", {"options": ["Standard"]}, spec(), "architecture", spec(architecture=Architecture.STANDARD)),
+    (
+        "architecture",
+        {"options": ["Standard"]},
+        spec(),
+        "architecture",
+        spec(architecture=Architecture.STANDARD),
+    ),
     ("framework", {"options": ["MPI"]}, spec(), "framework", spec(framework=Framework.MPI)),
     ("workers", {"step": 4}, spec(workers=6), "workers", spec(workers=8)),
-    ("workers", {"max": 4}, spec(workers=2, elastic=Elastic(1, 8)), "elastic.max_workers", spec(workers=2, elastic=Elastic(1, 4))),
+    (
+        "workers",
+        {"max": 4},
+        spec(workers=2, elastic=Elastic(1, 8)),
+        "elastic.max_workers",
+        spec(workers=2, elastic=Elastic(1, 4)),
+    ),
     (
         "workers",
         {"default": 2, "locked": True},
@@ -64,12 +78,42 @@ CASES: list[tuple[str, dict[str, Any], Spec, str, Spec]] = [
     ),
     ("elastic.max_workers", {"max": 4}, spec(elastic=Elastic(1, 8)), "elastic.max_workers", spec()),
     ("parameter_servers", {"max": 0}, spec(parameter_servers=1), "parameter_servers", spec()),
-    ("image", {"options": ["registry.example.com/*"]}, env(), "setup.environment.image", env(image="registry.example.com/a")),
-    ("pull_policy", {"options": ["Always"]}, env(), "setup.environment.pull_policy", env(image="python")),
-    ("pull_policy", {"options": ["IfNotPresent"]}, env(image="a:latest"), "setup.environment.pull_policy", env(image="a@sha256:0")),
+    (
+        "image",
+        {"options": ["registry.example.com/*"]},
+        env(),
+        "setup.environment.image",
+        env(image="registry.example.com/a"),
+    ),
+    (
+        "pull_policy",
+        {"options": ["Always"]},
+        env(),
+        "setup.environment.pull_policy",
+        env(image="python"),
+    ),
+    (
+        "pull_policy",
+        {"options": ["IfNotPresent"]},
+        env(image="a:latest"),
+        "setup.environment.pull_policy",
+        env(image="a@sha256:0"),
+    ),
     ("command", {"locked": True}, env(command=("sh",)), "setup.environment.command", env()),
-    ("args", {"default": "--safe", "locked": True}, env(args=("--fast",)), "setup.environment.args", env(args=("--safe",))),
-    ("working_dir", {"options": ["/work/*"]}, env(working_dir="/"), "setup.environment.working_dir", env(working_dir="/work/a")),
+    (
+        "args",
+        {"default": "--safe", "locked": True},
+        env(args=("--fast",)),
+        "setup.environment.args",
+        env(args=("--safe",)),
+    ),
+    (
+        "working_dir",
+        {"options": ["/work/*"]},
+        env(working_dir="/"),
+        "setup.environment.working_dir",
+        env(working_dir="/work/a"),
+    ),
     (
         "variables",
         {"required": ["TEAM"]},
@@ -85,7 +129,13 @@ CASES: list[tuple[str, dict[str, Any], Spec, str, Spec]] = [
         env(variables=(Variable("A", "1"),)),
     ),
     ("gpus.devices", {"min": 1}, of(), "setup.compute.gpus.devices", of(compute=Compute(Gpus(1)))),
-    ("gpus.devices", {"max": 1}, of(compute=Compute(Gpus(2))), "setup.compute.gpus.devices", of(compute=Compute(Gpus(0, Decimal("0.5"))))),
+    (
+        "gpus.devices",
+        {"max": 1},
+        of(compute=Compute(Gpus(2))),
+        "setup.compute.gpus.devices",
+        of(compute=Compute(Gpus(0, Decimal("0.5")))),
+    ),
     (
         "gpus.portion",
         {"max": "0.5"},
@@ -100,13 +150,49 @@ CASES: list[tuple[str, dict[str, Any], Spec, str, Spec]] = [
         "setup.compute.gpus.memory",
         of(compute=Compute(Gpus(1, None, "8192Mi"))),
     ),
-    ("cpu_request", {"min": "1"}, of(), "setup.compute.cpu_request", of(compute=Compute(cpu_limit="2"))),
-    ("cpu_limit", {"max": "2"}, of(), "setup.compute.cpu_limit", of(compute=Compute(cpu_limit="1500m"))),
-    ("memory_request", {"max": "1Gi"}, of(compute=Compute(memory_request="1.5Gi")), "setup.compute.memory_request", of()),
-    ("memory_limit", {"required": True}, of(), "setup.compute.memory_limit", of(compute=Compute(memory_limit="1Gi"))),
-    ("large_shm", {"default": False, "locked": True}, of(compute=Compute(large_shm=True)), "setup.compute.large_shm", of()),
+    (
+        "cpu_request",
+        {"min": "1"},
+        of(),
+        "setup.compute.cpu_request",
+        of(compute=Compute(cpu_limit="2")),
+    ),
+    (
+        "cpu_limit",
+        {"max": "2"},
+        of(),
+        "setup.compute.cpu_limit",
+        of(compute=Compute(cpu_limit="1500m")),
+    ),
+    (
+        "memory_request",
+        {"max": "1Gi"},
+        of(compute=Compute(memory_request="1.5Gi")),
+        "setup.compute.memory_request",
+        of(),
+    ),
+    (
+        "memory_limit",
+        {"required": True},
+        of(),
+        "setup.compute.memory_limit",
+        of(compute=Compute(memory_limit="1Gi")),
+    ),
+    (
+        "large_shm",
+        {"default": False, "locked": True},
+        of(compute=Compute(large_shm=True)),
+        "setup.compute.large_shm",
+        of(),
+    ),
     ("node_type", {"options": ["dgx*"]}, of(), "setup.node_type", of(node_type="dgx-2")),
-    ("node_pools", {"options": ["a", "b"]}, of(node_pools=("a", "c")), "setup.node_pools", of(node_pools=("b", "a"))),
+    (
+        "node_pools",
+        {"options": ["a", "b"]},
+        of(node_pools=("a", "c")),
+        "setup.node_pools",
+        of(node_pools=("b", "a")),
+    ),
     (
         "volumes",
         {"options": ["pvc"]},
@@ -122,7 +208,13 @@ CASES: list[tuple[str, dict[str, Any], Spec, str, Spec]] = [
         "setup.annotations.0.value",
         of(annotations=(Pair("a", "1"),)),
     ),
-    ("priority", {"options": ["low"]}, life(priority=Priority.HIGH), "lifecycle.priority", life(priority=Priority.LOW)),
+    (
+        "priority",
+        {"options": ["low"]},
+        life(priority=Priority.HIGH),
+        "lifecycle.priority",
+        life(priority=Priority.LOW),
+    ),
     (
         "preemptibility",
         {"options": ["preemptible"]},
@@ -132,8 +224,20 @@ CASES: list[tuple[str, dict[str, Any], Spec, str, Spec]] = [
     ),
     ("backoff_limit", {"max": 3}, life(), "lifecycle.backoff_limit", life(backoff_limit=3)),
     ("grace_seconds", {"max": 60}, life(grace_seconds=90), "lifecycle.grace_seconds", life()),
-    ("auto_delete_seconds", {"max": 60}, life(), "lifecycle.auto_delete_seconds", life(auto_delete_seconds=0)),
-    ("restart_policy", {"options": ["Never"]}, life(restart_policy=RestartPolicy.ALWAYS), "lifecycle.restart_policy", life()),
+    (
+        "auto_delete_seconds",
+        {"max": 60},
+        life(),
+        "lifecycle.auto_delete_seconds",
+        life(auto_delete_seconds=0),
+    ),
+    (
+        "restart_policy",
+        {"options": ["Never"]},
+        life(restart_policy=RestartPolicy.ALWAYS),
+        "lifecycle.restart_policy",
+        life(),
+    ),
     ("uid", {"min": 1000}, of(), "setup.security.uid", of(security=Security(uid=1000))),
     (
         "non_root",
@@ -142,8 +246,20 @@ CASES: list[tuple[str, dict[str, Any], Spec, str, Spec]] = [
         "setup.security.non_root",
         of(security=Security(non_root=True)),
     ),
-    ("host_network", {"default": False, "locked": True}, of(security=Security(host_network=True)), "setup.security.host_network", of()),
-    ("host_ipc", {"default": False, "locked": True}, of(security=Security(host_ipc=True)), "setup.security.host_ipc", of()),
+    (
+        "host_network",
+        {"default": False, "locked": True},
+        of(security=Security(host_network=True)),
+        "setup.security.host_network",
+        of(),
+    ),
+    (
+        "host_ipc",
+        {"default": False, "locked": True},
+        of(security=Security(host_ipc=True)),
+        "setup.security.host_ipc",
+        of(),
+    ),
     (
         "privilege_escalation",
         {"default": False, "locked": True},
@@ -151,13 +267,31 @@ CASES: list[tuple[str, dict[str, Any], Spec, str, Spec]] = [
         "setup.security.privilege_escalation",
         of(security=Security(privilege_escalation=False)),
     ),
-    ("capabilities", {"options": ["SYS_PTRACE"]}, of(security=Security(capabilities=("SYS_ADMIN",))), "setup.security.capabilities", of()),
-    ("capabilities", {"locked": True}, of(security=Security(capabilities=("SYS_ADMIN",))), "setup.security.capabilities", of()),
+    (
+        "capabilities",
+        {"options": ["SYS_PTRACE"]},
+        of(security=Security(capabilities=("SYS_ADMIN",))),
+        "setup.security.capabilities",
+        of(),
+    ),
+    (
+        "capabilities",
+        {"locked": True},
+        of(security=Security(capabilities=("SYS_ADMIN",))),
+        "setup.security.capabilities",
+        of(),
+    ),
 ]
 
 
-@pytest.mark.parametrize(("field", "rule", "forbidden", "at", "allowed"), CASES, ids=[f"{case[0]}-{'-'.join(case[1])}" for case in CASES])
-def test_a_rule_forbids_and_allows(field: str, rule: dict[str, Any], forbidden: Spec, at: str, allowed: Spec) -> None:
+@pytest.mark.parametrize(
+    ("field", "rule", "forbidden", "at", "allowed"),
+    CASES,
+    ids=[f"{case[0]}-{'-'.join(case[1])}" for case in CASES],
+)
+def test_a_rule_forbids_and_allows(
+    field: str, rule: dict[str, Any], forbidden: Spec, at: str, allowed: Spec
+) -> None:
     found = merged(policy("small-teams", 2, **{field.replace(".", "__"): rule}))
     [issue] = issues(forbidden, found)
     assert issue.field == at
@@ -169,7 +303,10 @@ def test_the_master_is_judged_where_it_differs() -> None:
     found = merged(policy("p", cpu_request={"max": "2"}, image={"options": ["python:*"]}))
     submitted = replace(of(), master=MasterChanges(cpu_request="4"))
     assert [(issue.field, issue.text) for issue in issues(submitted, found)] == [
-        ("master.compute.cpu_request", "For the master: CPU request must be at most 2 (policy p of everybody).")
+        (
+            "master.compute.cpu_request",
+            "For the master: CPU request must be at most 2 (policy p of everybody).",
+        )
     ]
     without = replace(submitted, configuration=Configuration.WORKERS_ONLY, master=MasterChanges())
     assert not issues(without, found)
@@ -180,12 +317,17 @@ def test_what_nobody_has_said_is_set_for_the_workers_and_a_master_of_its_own() -
     submitted = replace(env(working_dir="/home"), master=MasterChanges(working_dir=""))
     done = completed(submitted, found)
     assert done.setup.environment.pull_policy is PullPolicy.ALWAYS
-    assert (done.setup.environment.working_dir, done.master_setup.environment.working_dir) == ("/home", "/work")
+    assert (done.setup.environment.working_dir, done.master_setup.environment.working_dir) == (
+        "/home",
+        "/work",
+    )
     assert done.master == MasterChanges(working_dir="/work")
 
 
 def test_names_that_are_missing_are_added_and_those_that_are_there_stay() -> None:
-    found = merged(policy("p", variables={"default": {"A": "1", "B": "2"}}, labels={"default": {"team": "x"}}))
+    found = merged(
+        policy("p", variables={"default": {"A": "1", "B": "2"}}, labels={"default": {"team": "x"}})
+    )
     done = completed(env(variables=(Variable("B", "mine"),)), found)
     assert done.setup.environment.variables == (Variable("B", "mine"), Variable("A", "1"))
     assert done.setup.labels == (Pair("team", "x"),)
@@ -194,7 +336,9 @@ def test_names_that_are_missing_are_added_and_those_that_are_there_stay() -> Non
 def test_of_gpus_all_ways_to_ask_for_them_are_one() -> None:
     found = merged(policy("p", gpus__portion={"default": "0.5"}))
     assert completed(of(), found, said=()).setup.compute.gpus == Gpus(1, Decimal("0.5"))
-    assert completed(of(compute=Compute(Gpus(2))), found, said={"setup.compute.gpus.devices"}).setup.compute.gpus == Gpus(2)
+    assert completed(
+        of(compute=Compute(Gpus(2))), found, said={"setup.compute.gpus.devices"}
+    ).setup.compute.gpus == Gpus(2)
 
 
 def test_what_a_form_always_says_is_not_set_anew() -> None:
@@ -203,7 +347,9 @@ def test_what_a_form_always_says_is_not_set_anew() -> None:
 
 
 def test_who_set_what_is_told() -> None:
-    found = merged(policy("p", 2, backoff_limit={"default": 1}), policy("q", priority={"default": "low"}))
+    found = merged(
+        policy("p", 2, backoff_limit={"default": 1}), policy("q", priority={"default": "low"})
+    )
     done = completed(spec(), found, said=())
     assert list(set_by(done, found)) == [
         ("Priority", "Low", "policy q of everybody"),
@@ -223,17 +369,23 @@ def test_a_card_answers_only_for_what_it_says() -> None:
             node_type={"options": ["x"]},
         )
     )
-    assert [each.text for each in about_environment(Environment("b/c"), found)] == ["Image must be a/* (policy p of everybody)."]
-    assert [each.text for each in about_environment(Environment("a/c"), found)] == []
-    assert [each.text for each in about_environment(Environment("a/c", command=("sh",)), found)] == [
-        "Command must be train, which is locked (policy p of everybody)."
+    assert [each.text for each in about_environment(Environment("b/c"), found)] == [
+        "Image must be a/* (policy p of everybody)."
     ]
+    assert [each.text for each in about_environment(Environment("a/c"), found)] == []
+    assert [
+        each.text for each in about_environment(Environment("a/c", command=("sh",)), found)
+    ] == ["Command must be train, which is locked (policy p of everybody)."]
     assert [each.text for each in about_compute(Compute(), found)] == []
-    assert [each.text for each in about_compute(Compute(cpu_limit="3"), found)] == ["CPU limit must be at most 2 (policy p of everybody)."]
+    assert [each.text for each in about_compute(Compute(cpu_limit="3"), found)] == [
+        "CPU limit must be at most 2 (policy p of everybody)."
+    ]
 
 
 def test_what_is_no_quantity_is_for_others_to_tell() -> None:
-    assert not issues(of(compute=Compute(cpu_limit="much")), merged(policy("p", cpu_limit={"max": "2"})))
+    assert not issues(
+        of(compute=Compute(cpu_limit="much")), merged(policy("p", cpu_limit={"max": "2"}))
+    )
 
 
 def test_a_standard_workload_has_no_rules_of_distributed_ones() -> None:
@@ -266,18 +418,25 @@ def extended(*resources: str) -> Compute:
 
 @pytest.mark.parametrize("resource", GPU_NAMES)
 def test_gpus_by_another_name_are_refused_where_gpus_are_ruled(resource: str) -> None:
-    [issue] = issues(of(compute=extended("rdma/hca", resource)), merged(policy("small", 2, gpus__devices={"max": 1})))
+    [issue] = issues(
+        of(compute=extended("rdma/hca", resource)),
+        merged(policy("small", 2, gpus__devices={"max": 1})),
+    )
     assert (issue.field, issue.rule) == ("setup.compute.extended.1.resource", "gpus.devices.max")
     assert issue.text == (
-        f"{resource} cannot be asked for here: it stands for GPUs, and what is ruled of GPUs cannot be held against its quantity "
-        "(policy small of department research). Ask for GPU devices instead, or ask who set the policy."
+        f"{resource} cannot be asked for here: it stands for GPUs, and what is ruled of GPUs "
+        "cannot be held against its quantity "
+        "(policy small of department research). Ask for GPU devices instead, or ask who set the "
+        "policy."
     )
 
 
 @pytest.mark.parametrize(("field", "rule", "attribute"), GPU_RULES)
 def test_every_rule_of_gpus_refuses_them(field: str, rule: dict[str, Any], attribute: str) -> None:
     found = issues(of(compute=extended("amd.com/gpu")), merged(policy("p", **{field: rule})))
-    assert f"{field.replace('__', '.')}.{attribute}" in [each.rule for each in found if each.field == "setup.compute.extended.0.resource"]
+    assert f"{field.replace('__', '.')}.{attribute}" in [
+        each.rule for each in found if each.field == "setup.compute.extended.0.resource"
+    ]
 
 
 def test_those_of_a_master_of_its_own_are_refused_there() -> None:
@@ -288,5 +447,11 @@ def test_those_of_a_master_of_its_own_are_refused_there() -> None:
 
 
 def test_other_resources_and_those_where_no_gpus_are_ruled_are_let_through() -> None:
-    assert not issues(of(compute=extended("rdma/hca", "example.com/fpga")), merged(policy("p", gpus__devices={"max": 1})))
-    assert not issues(of(compute=extended(*GPU_NAMES)), merged(policy("p", gpus__devices={"default": 1}, cpu_limit={"default": "1"})))
+    assert not issues(
+        of(compute=extended("rdma/hca", "example.com/fpga")),
+        merged(policy("p", gpus__devices={"max": 1})),
+    )
+    assert not issues(
+        of(compute=extended(*GPU_NAMES)),
+        merged(policy("p", gpus__devices={"default": 1}, cpu_limit={"default": "1"})),
+    )

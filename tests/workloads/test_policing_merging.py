@@ -1,4 +1,6 @@
-"""All policies of a project as one: what holds for any of them, and what is told of those that contradict each other."""
+"""All policies of a project as one: what holds for any of them, and what is told of those that
+contradict each other.
+"""
 
 import random
 from collections.abc import Sequence
@@ -20,7 +22,9 @@ def _passes(submitted: Spec, those: Sequence[Policy]) -> bool:
 
 @FEW
 @given(policies(), specs(), st.randoms(use_true_random=False))
-def test_the_order_in_which_policies_come_does_not_matter(those: list[Policy], submitted: Spec, chance: random.Random) -> None:
+def test_the_order_in_which_policies_come_does_not_matter(
+    those: list[Policy], submitted: Spec, chance: random.Random
+) -> None:
     others = list(those)
     chance.shuffle(others)
     one, other = merge(those), merge(others)
@@ -30,19 +34,28 @@ def test_the_order_in_which_policies_come_does_not_matter(those: list[Policy], s
 
 @FEW
 @given(policies(), policies(1), specs())
-def test_a_policy_more_below_the_others_never_permits_more(those: list[Policy], more: list[Policy], submitted: Spec) -> None:
-    below = [Policy(each.source.__class__(9, each.source.name, "x", "below"), each.rules) for each in more]
+def test_a_policy_more_below_the_others_never_permits_more(
+    those: list[Policy], more: list[Policy], submitted: Spec
+) -> None:
+    below = [
+        Policy(each.source.__class__(9, each.source.name, "x", "below"), each.rules)
+        for each in more
+    ]
     if _passes(submitted, [*those, *below]):
         assert _passes(submitted, those)
 
 
 @FEW
 @given(policies(), specs())
-def test_a_policy_more_that_contradicts_nothing_never_permits_more(those: list[Policy], submitted: Spec) -> None:
+def test_a_policy_more_that_contradicts_nothing_never_permits_more(
+    those: list[Policy], submitted: Spec
+) -> None:
     if any(each.set_aside for each in merge(those).idle):
         return
     if _passes(submitted, those):
-        assert all(_passes(submitted, those[:number] + those[number + 1 :]) for number in range(len(those)))
+        assert all(
+            _passes(submitted, those[:number] + those[number + 1 :]) for number in range(len(those))
+        )
 
 
 @FEW
@@ -52,30 +65,44 @@ def test_what_passes_all_passes_each_rule_that_holds(those: list[Policy], submit
     aside = {(each.source, each.field) for each in found.idle if each.set_aside}
     if not issues(submitted, found):
         for each in those:
-            holding = {name: rule for name, rule in each.rules.items() if (each.source, name) not in aside}
+            holding = {
+                name: rule for name, rule in each.rules.items() if (each.source, name) not in aside
+            }
             assert _passes(submitted, [Policy(each.source, holding)])
 
 
 @FEW
 @given(policies(), specs())
-def test_what_policies_set_is_as_they_want_it_and_setting_it_again_changes_nothing(those: list[Policy], submitted: Spec) -> None:
+def test_what_policies_set_is_as_they_want_it_and_setting_it_again_changes_nothing(
+    those: list[Policy], submitted: Spec
+) -> None:
     found = merge(those)
     once = completed(submitted, found, said=frozenset())
     assert completed(once, found) == once
     told = {issue.rule.rpartition(".")[0] for issue in issues(once, found)}
-    silent = {limits.field.name for limits in found.limits.values() if limits.given and limits.field.implied}
+    silent = {
+        limits.field.name
+        for limits in found.limits.values()
+        if limits.given and limits.field.implied
+    }
     assert not told & (silent - {"host_network"})
 
 
 def test_the_strictest_of_all_levels_holds_with_the_policy_that_says_so() -> None:
     found = merged(
-        policy("base", workers={"max": 8, "min": 2}), policy("small", 2, workers={"max": 4}), policy("own", 3, workers={"min": 1})
+        policy("base", workers={"max": 8, "min": 2}),
+        policy("small", 2, workers={"max": 4}),
+        policy("own", 3, workers={"min": 1}),
     )
     limits = found.of("workers")
     assert isinstance(limits, Limits)
     assert limits.range_words == "2 to 4"
-    assert [issue.text for issue in issues(spec(workers=5), found)] == ["Workers must be at most 4 (policy small of department research)."]
-    assert [issue.text for issue in issues(spec(workers=1), found)] == ["Workers must be at least 2 (policy base of everybody)."]
+    assert [issue.text for issue in issues(spec(workers=5), found)] == [
+        "Workers must be at most 4 (policy small of department research)."
+    ]
+    assert [issue.text for issue in issues(spec(workers=1), found)] == [
+        "Workers must be at least 2 (policy base of everybody)."
+    ]
     assert not issues(spec(workers=3), found)
 
 
@@ -89,11 +116,13 @@ def test_of_defaults_the_nearest_stands_unless_a_rule_forbids_it() -> None:
 
 def test_the_widest_lock_holds_and_the_others_are_told_of() -> None:
     found = merged(
-        policy("own", 3, priority={"default": "high", "locked": True}), policy("base", priority={"default": "low", "locked": True})
+        policy("own", 3, priority={"default": "high", "locked": True}),
+        policy("base", priority={"default": "low", "locked": True}),
     )
     assert completed(spec(), found).lifecycle.priority == "low"
     told = (
-        "Priority: the rule of policy own of project team-a does not hold, for it contradicts policy base of everybody. Change one of them."
+        "Priority: the rule of policy own of project team-a does not hold, for it contradicts "
+        "policy base of everybody. Change one of them."
     )
     assert found.conflicts == {"priority": [told]}
 
@@ -116,7 +145,10 @@ def test_a_rule_that_widens_is_told_to_have_no_effect() -> None:
 
 
 def test_amounts_are_compared_and_not_texts() -> None:
-    found = merged(policy("base", memory_request={"max": "1Gi"}), policy("own", 3, memory_request={"max": "1024Mi"}))
+    found = merged(
+        policy("base", memory_request={"max": "1Gi"}),
+        policy("own", 3, memory_request={"max": "1024Mi"}),
+    )
     limits = found.of("memory_request")
     assert isinstance(limits, Limits)
     assert limits.most is not None
@@ -125,7 +157,9 @@ def test_amounts_are_compared_and_not_texts() -> None:
 
 def test_options_that_overlap_leave_what_both_allow() -> None:
     one = policy("a", image={"options": ["registry.example.com/*", "python:3.12"]})
-    found = merged(one, policy("b", 2, image={"options": ["registry.example.com/team/*", "python:*"]}))
+    found = merged(
+        one, policy("b", 2, image={"options": ["registry.example.com/team/*", "python:*"]})
+    )
     limits = found.of("image")
     assert isinstance(limits, Limits)
     assert limits.options is not None

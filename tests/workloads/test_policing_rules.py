@@ -1,4 +1,6 @@
-"""What one policy can say: read from JSON, written back as it was, and refused with the field and the attribute named."""
+"""What one policy can say: read from JSON, written back as it was, and refused with the field and
+the attribute named.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +18,9 @@ from workloads.policing.rules import MOST_RULES
 FEW = settings(max_examples=60, deadline=None, derandomize=True)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
@@ -32,7 +36,9 @@ def test_rules_are_read_as_they_were_written(those: list[Policy]) -> None:
 @FEW
 @given(
     st.sampled_from(sorted(CATALOGUE)),
-    st.dictionaries(st.sampled_from(("default", "required", "min", "max", "step", "options", "locked")), JSON),
+    st.dictionaries(
+        st.sampled_from(("default", "required", "min", "max", "step", "options", "locked")), JSON
+    ),
 )
 def test_whatever_is_sent_is_right_or_told_to_be_wrong(name: str, rule: dict[str, Any]) -> None:
     told: Sequence[Wrong] = ()
@@ -44,7 +50,9 @@ def test_whatever_is_sent_is_right_or_told_to_be_wrong(name: str, rule: dict[str
     assert read(write(found)) == found
 
 
-@pytest.mark.parametrize("given_rules", [None, [], "x", {"workers": 3}, {"nope": {}}, {"workers": {"nope": 1}}, {3: {}}])
+@pytest.mark.parametrize(
+    "given_rules", [None, [], "x", {"workers": 3}, {"nope": {}}, {"workers": {"nope": 1}}, {3: {}}]
+)
 def test_what_is_no_rules_is_refused(given_rules: object) -> None:
     assert wrong(given_rules)
 
@@ -67,22 +75,33 @@ def test_what_is_no_rules_is_refused(given_rules: object) -> None:
         ("variables", {"locked": True}, "default", "the value that is locked"),
         ("variables", {"default": {"A": 1}}, "default", "texts as values"),
         ("volumes", {"options": ["floppy"]}, "options", "must be of emptyDir"),
-        ("node_pools", {"locked": True, "required": True}, "locked", "required and locked at nothing"),
+        (
+            "node_pools",
+            {"locked": True, "required": True},
+            "locked",
+            "required and locked at nothing",
+        ),
         ("workers", {"step": 0}, "step", "whole number from 1"),
     ],
 )
-def test_a_rule_that_cannot_be_is_told_with_its_attribute(name: str, rule: dict[str, Any], attribute: str, words: str) -> None:
+def test_a_rule_that_cannot_be_is_told_with_its_attribute(
+    name: str, rule: dict[str, Any], attribute: str, words: str
+) -> None:
     found = wrong({name: rule})
     assert [(each.field, each.attribute) for each in found] == [(name, attribute)]
     assert words in found[0].text
 
 
 def test_so_many_rules_are_too_many() -> None:
-    assert "at most 100 rules" in wrong({f"f{number}": {} for number in range(MOST_RULES + 1)})[0].text
+    assert (
+        "at most 100 rules" in wrong({f"f{number}": {} for number in range(MOST_RULES + 1)})[0].text
+    )
 
 
 def test_a_stored_rule_of_another_version_is_left_out() -> None:
-    assert known({"of-tomorrow": {"min": 1}, "workers": {"max": 3, "of-tomorrow": 1}, "image": 7}).keys() == {"workers"}
+    assert known(
+        {"of-tomorrow": {"min": 1}, "workers": {"max": 3, "of-tomorrow": 1}, "image": 7}
+    ).keys() == {"workers"}
 
 
 def test_every_field_can_be_spoken_of_and_has_a_place() -> None:
@@ -104,11 +123,20 @@ def test_every_field_can_be_spoken_of_and_has_a_place() -> None:
         ("variables", {"1 a": "b"}, "variable 1"),
     ],
 )
-def test_a_default_that_no_workload_could_have_is_refused(name: str, default: Any, words: str) -> None:
+def test_a_default_that_no_workload_could_have_is_refused(
+    name: str, default: Any, words: str
+) -> None:
     [problem] = wrong({name: {"default": default}})
-    assert (problem.field, problem.attribute, words in problem.text.lower()) == (name, "default", True), problem.text
+    assert (problem.field, problem.attribute, words in problem.text.lower()) == (
+        name,
+        "default",
+        True,
+    ), problem.text
 
 
-@pytest.mark.parametrize(("name", "default"), [("image", "muster/allreduce"), ("working_dir", "/code"), ("labels", {"team": "a"})])
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [("image", "muster/allreduce"), ("working_dir", "/code"), ("labels", {"team": "a"})],
+)
 def test_a_default_that_a_workload_could_have_is_taken(name: str, default: Any) -> None:
     assert not wrong({name: {"default": default}})

@@ -1,4 +1,6 @@
-"""A project's page as a team lead opens it every morning: quota, what runs and waits and why, who holds the GPUs, what failed."""
+"""A project's page as a team lead opens it every morning: quota, what runs and waits and why, who
+holds the GPUs, what failed.
+"""
 
 import re
 from datetime import timedelta
@@ -24,9 +26,21 @@ def page(cast: Cast, user: User) -> str:
 
 def waits(cast: Cast, name: str = "waits", gpus: int = 8) -> Workload:
     """A workload whose pod asks for more than is free, with the objects that say so."""
-    job = {"kind": "PyTorchJob", "metadata": {"name": name, "uid": name}, "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1}}}}
-    workload = a_workload(cast.team_a, name, status="Pending", job=job, requested_pods=1, gpus_requested=gpus)
-    data = objects.queued("master", 0, owner=name, name=f"{name}-master-0", resources={"requests": {"nvidia.com/gpu": str(gpus)}})
+    job = {
+        "kind": "PyTorchJob",
+        "metadata": {"name": name, "uid": name},
+        "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1}}},
+    }
+    workload = a_workload(
+        cast.team_a, name, status="Pending", job=job, requested_pods=1, gpus_requested=gpus
+    )
+    data = objects.queued(
+        "master",
+        0,
+        owner=name,
+        name=f"{name}-master-0",
+        resources={"requests": {"nvidia.com/gpu": str(gpus)}},
+    )
     a_pod(workload, "master", phase="Pending", status="Pending", data=data)
     return workload
 
@@ -47,7 +61,9 @@ def test_the_quota_is_a_picture_with_words(cast: Cast) -> None:
 
 
 def test_cpu_and_memory_are_as_the_queue_told_and_hostile_numbers_are_left_out(cast: Cast) -> None:
-    Project.objects.update(allocated={"cpu": "12", "memory": str(3 << 30)}, cpu_quota=Decimal(24), memory_quota=6 << 30)
+    Project.objects.update(
+        allocated={"cpu": "12", "memory": str(3 << 30)}, cpu_quota=Decimal(24), memory_quota=6 << 30
+    )
     shown = page(cast, cast.vera)
     assert "CPU: 12 cores allocated of a quota of 24" in shown
     assert "Memory: 3 GiB allocated of a quota of 6" in shown
@@ -56,7 +72,9 @@ def test_cpu_and_memory_are_as_the_queue_told_and_hostile_numbers_are_left_out(c
 
 
 def test_why_it_waits_and_who_holds_the_gpus_as_far_as_one_may_see(cast: Cast) -> None:
-    Node.objects.create(cluster=cast.cluster, name="n", is_ready=True, gpus=8, cpu=64, memory=1 << 38)
+    Node.objects.create(
+        cluster=cast.cluster, name="n", is_ready=True, gpus=8, cpu=64, memory=1 << 38
+    )
     holder = a_workload(cast.team_b, "secret", gpus_allocated=Decimal(6))
     a_pod(holder, node="n", gpus=Decimal(6))
     waits(cast)
@@ -69,8 +87,20 @@ def test_why_it_waits_and_who_holds_the_gpus_as_far_as_one_may_see(cast: Cast) -
 
 
 def test_failures_tell_their_reason_and_idle_workloads_since_when(cast: Cast) -> None:
-    a_workload(cast.team_a, "broken", status="Failed", reason="OOMKilled: worker 3", ended_at=timezone.now())
-    a_workload(cast.team_a, "lazy", gpus_allocated=Decimal(1), idle_since=timezone.now() - timedelta(minutes=50), use_known=True)
+    a_workload(
+        cast.team_a,
+        "broken",
+        status="Failed",
+        reason="OOMKilled: worker 3",
+        ended_at=timezone.now(),
+    )
+    a_workload(
+        cast.team_a,
+        "lazy",
+        gpus_allocated=Decimal(1),
+        idle_since=timezone.now() - timedelta(minutes=50),
+        use_known=True,
+    )
     sampled(cast.team_a, gpus_allocated=Decimal(1), gpus_idle=Decimal(1))
     shown = page(cast, cast.bob)
     assert "OOMKilled: worker 3" in shown
@@ -78,12 +108,20 @@ def test_failures_tell_their_reason_and_idle_workloads_since_when(cast: Cast) ->
 
 
 def test_what_is_not_known_of_its_gpus_is_called_unknown(cast: Cast) -> None:
-    lazy = a_workload(cast.team_a, "lazy", gpus_allocated=Decimal(1), idle_since=timezone.now() - timedelta(minutes=50), use_known=True)
+    lazy = a_workload(
+        cast.team_a,
+        "lazy",
+        gpus_allocated=Decimal(1),
+        idle_since=timezone.now() - timedelta(minutes=50),
+        use_known=True,
+    )
     a_workload(cast.team_a, "busy", gpus_allocated=Decimal(1), use_known=True)
     a_workload(cast.team_a, "part", gpus_allocated=Decimal("0.5"))
     a_workload(cast.team_a, "no-gpus")
     shown = page(cast, cast.bob)
-    assert (shown.count("GPU use unknown"), shown.count("GPUs idle since")) == (3, 0), "nobody has looked lately"
+    assert (shown.count("GPU use unknown"), shown.count("GPUs idle since")) == (3, 0), (
+        "nobody has looked lately"
+    )
     sampled(cast.team_a, gpus_allocated=Decimal("2.5"))
     shown = page(cast, cast.bob)
     assert (shown.count("GPU use unknown"), shown.count("GPUs idle since")) == (1, 1)
@@ -91,7 +129,10 @@ def test_what_is_not_known_of_its_gpus_is_called_unknown(cast: Cast) -> None:
 
 
 def test_idle_gpus_are_unknown_without_prometheus_and_it_says_so(cast: Cast) -> None:
-    assert tile(page(cast, cast.vera), "Idle GPUs") == "Idle GPUs Unknown its cluster has no Prometheus set"
+    assert (
+        tile(page(cast, cast.vera), "Idle GPUs")
+        == "Idle GPUs Unknown its cluster has no Prometheus set"
+    )
     sampled(cast.team_a, gpus_allocated=Decimal(2), gpus_idle=Decimal(1))
     assert "1 of 2 held" in tile(page(cast, cast.vera), "Idle GPUs")
 
@@ -99,7 +140,14 @@ def test_idle_gpus_are_unknown_without_prometheus_and_it_says_so(cast: Cast) -> 
 def test_what_a_stranger_wrote_is_text(cast: Cast) -> None:
     waiting = waits(cast)
     Workload.objects.filter(pk=waiting.pk).update(reason=HOSTILE)
-    an_event(waiting, HOSTILE, kind="cluster", reason="FailedScheduling", subject_kind="Pod", subject="waits-master-0")
+    an_event(
+        waiting,
+        HOSTILE,
+        kind="cluster",
+        reason="FailedScheduling",
+        subject_kind="Pod",
+        subject="waits-master-0",
+    )
     a_workload(cast.team_a, "broken", status="Failed", reason=HOSTILE, ended_at=timezone.now())
     assert "<img src=x" not in page(cast, cast.alice)
 
@@ -150,7 +198,9 @@ def test_the_queries_do_not_grow_with_the_workloads(cast: Cast) -> None:
 
     waits(cast)
     for status in ("Running", "Failed"):
-        a_workload(cast.team_a, f"first-{status}", status=status, gpus_allocated=1, ended_at=timezone.now())
+        a_workload(
+            cast.team_a, f"first-{status}", status=status, gpus_allocated=1, ended_at=timezone.now()
+        )
     queries()
     few = queries()
     for number in range(20):

@@ -1,4 +1,6 @@
-"""The runtime is one figure, whoever tells it: what the time limit counts, without what was spent preempted."""
+"""The runtime is one figure, whoever tells it: what the time limit counts, without what was spent
+preempted.
+"""
 
 import csv
 import re
@@ -23,17 +25,27 @@ HOUR = timedelta(hours=1)
 
 
 def preempted(cast: Cast, name: str = "train1", *, back: bool = True, **fields: object) -> Workload:
-    """Began three hours ago with an hour of former attempts, ran for one, was preempted for one, and perhaps runs again."""
+    """Began three hours ago with an hour of former attempts, ran for one, was preempted for one,
+    and perhaps runs again.
+    """
     now = timezone.now()
     status = "Running" if back else "Pending"
-    workload = a_workload(cast.team_a, name, **({"status": status, "started_at": now - 3 * HOUR, "ran_seconds": 3600.0} | fields))
+    workload = a_workload(
+        cast.team_a,
+        name,
+        **({"status": status, "started_at": now - 3 * HOUR, "ran_seconds": 3600.0} | fields),
+    )
     for hours, new in ((3, "Running"), (2, "Pending"), *(((1, "Running"),) if back else ())):
-        Event.objects.create(workload=workload, attempt=1, kind="status", new=new, at=now - hours * HOUR)
+        Event.objects.create(
+            workload=workload, attempt=1, kind="status", new=new, at=now - hours * HOUR
+        )
     return workload
 
 
 def row_of(client: Client, workload: Workload) -> str:
-    found = re.search(rf'<tr id="w-{workload.pk}".*?</tr>', client.get("/workloads").content.decode(), re.DOTALL)
+    found = re.search(
+        rf'<tr id="w-{workload.pk}".*?</tr>', client.get("/workloads").content.decode(), re.DOTALL
+    )
     assert found is not None
     return found[0]
 
@@ -79,16 +91,23 @@ def test_what_waits_after_a_preemption_stands_still(cast: Cast, alice: Client) -
     assert rendering.runtime(workload).seconds == pytest.approx(2 * 3600, abs=60)
 
 
-@pytest.mark.parametrize("fields", [{}, {"status": "Completed", "ended_at": timezone.now()}], ids=["runs", "ended"])
+@pytest.mark.parametrize(
+    "fields", [{}, {"status": "Completed", "ended_at": timezone.now()}], ids=["runs", "ended"]
+)
 @pytest.mark.parametrize("back", [True, False])
-def test_page_file_rest_and_limit_tell_the_same(cast: Cast, alice: Client, back: bool, fields: dict[str, object]) -> None:
+def test_page_file_rest_and_limit_tell_the_same(
+    cast: Cast, alice: Client, back: bool, fields: dict[str, object]
+) -> None:
     workload = preempted(cast, back=back, **fields)
     counted = limits.ran([workload], timezone.now())[workload.pk]
     assert rendering.runtime(workload).seconds == pytest.approx(counted, abs=60)
     lines = body(alice.get("/workloads.csv")).decode().splitlines()
     (line,) = csv.DictReader(lines)
     assert float(line["Runtime (s)"]) == pytest.approx(counted, abs=60)
-    assert told_by_rest(cast.alice, workload) == (pytest.approx(counted, abs=60), pytest.approx(counted, abs=60))
+    assert told_by_rest(cast.alice, workload) == (
+        pytest.approx(counted, abs=60),
+        pytest.approx(counted, abs=60),
+    )
 
 
 def test_what_never_ran_has_no_runtime_and_is_not_asked_for(cast: Cast) -> None:

@@ -34,13 +34,21 @@ def test_a_sample_has_what_the_workloads_hold(cast: Cast) -> None:
     a_workload(cast.team_a, "five", status="Completed")
     sample()
     found = of(cast)
-    assert (found.gpus_quota, found.gpus_allocated, found.running, found.waiting) == (Decimal(2), Decimal("4.5"), 2, 1)
+    assert (found.gpus_quota, found.gpus_allocated, found.running, found.waiting) == (
+        Decimal(2),
+        Decimal("4.5"),
+        2,
+        1,
+    )
     assert found.gpus_idle is None, "no Prometheus: nobody knows"
 
 
 def test_a_project_that_holds_nothing_has_nothing_idle(cast: Cast) -> None:
     sample()
-    assert [(each.gpus_allocated, each.gpus_idle) for each in Sample.objects.all()] == [(0, 0), (0, 0)]
+    assert [(each.gpus_allocated, each.gpus_idle) for each in Sample.objects.all()] == [
+        (0, 0),
+        (0, 0),
+    ]
 
 
 def test_a_moment_is_written_down_once(cast: Cast, at_noon: None) -> None:
@@ -78,7 +86,9 @@ def test_a_moment_stands_for_all_of_its_seconds(seconds: int, second: int) -> No
 
 
 def at(cast: Cast, first: datetime, count: int, step: timedelta) -> None:
-    Sample.objects.bulk_create(Sample(project=cast.team_a, at=first + number * step) for number in range(count))
+    Sample.objects.bulk_create(
+        Sample(project=cast.team_a, at=first + number * step) for number in range(count)
+    )
 
 
 def test_of_yesterday_one_in_ten_minutes_stays(cast: Cast, at_noon: None) -> None:

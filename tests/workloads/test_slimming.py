@@ -14,10 +14,17 @@ from workloads.slimming import KEPT_TEXT, SLIMMING, slim
 from workloads.states import requested_pods
 
 TEXT = st.text(max_size=6) | st.sampled_from(["a\x00b", "x" * 4097, "\U0001f600", "\u202e"])
-NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([2**53, -(2**53), 1 - 2**53, 10**20])
+NUMBERS = (
+    st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from([2**53, -(2**53), 1 - 2**53, 10**20])
+)
 JSON = st.recursive(
     st.none() | st.booleans() | NUMBERS | TEXT,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT | st.sampled_from(["name", "uid", "replicas"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(TEXT | st.sampled_from(["name", "uid", "replicas"]), inner, max_size=3)
+    ),
     max_leaves=12,
 )
 
@@ -31,17 +38,25 @@ def mostly(likely: Any) -> Any:
     return likely | JSON
 
 
-OWNERS = st.lists(mostly(some("kind", "name", "uid", "controller", "blockOwnerDeletion")), max_size=9)
+OWNERS = st.lists(
+    mostly(some("kind", "name", "uid", "controller", "blockOwnerDeletion")), max_size=9
+)
 METADATA = st.fixed_dictionaries(
     {},
     optional={
-        **dict.fromkeys(("name", "uid", "resourceVersion", "generation", "labels", "managedFields"), JSON),
+        **dict.fromkeys(
+            ("name", "uid", "resourceVersion", "generation", "labels", "managedFields"), JSON
+        ),
         "annotations": mostly(some("gpu-fraction", "gpu-memory", "last-applied")),
         "ownerReferences": mostly(OWNERS),
     },
 )
 CONTAINERS = st.lists(mostly(some("name", "image", "resources", "env")), max_size=3)
-REPLICAS = st.dictionaries(st.sampled_from(["Master", "Worker"]), mostly(some("replicas", "restartPolicy", "template")), max_size=2)
+REPLICAS = st.dictionaries(
+    st.sampled_from(["Master", "Worker"]),
+    mostly(some("replicas", "restartPolicy", "template")),
+    max_size=2,
+)
 SPEC = st.fixed_dictionaries(
     {},
     optional={
@@ -54,7 +69,8 @@ SPEC = st.fixed_dictionaries(
 ITEMS = st.lists(mostly(some("type", "name", "state", "lastProbeTime")), max_size=3)
 STATUS = st.fixed_dictionaries(
     {},
-    optional={"phase": JSON, "replicaStatuses": JSON, "hostIP": JSON} | dict.fromkeys(("conditions", "containerStatuses"), mostly(ITEMS)),
+    optional={"phase": JSON, "replicaStatuses": JSON, "hostIP": JSON}
+    | dict.fromkeys(("conditions", "containerStatuses"), mostly(ITEMS)),
 )
 OBJECTS = st.fixed_dictionaries(
     {},
@@ -78,7 +94,13 @@ def deep(levels: int) -> Any:
 @example({"status": {"conditions": [{"type": str(number)} for number in range(65)]}}, False)
 @example({"status": {"jobsStatus": list(range(65))}}, False)
 @example({"metadata": {"labels": {str(number): number for number in range(65)}}}, False)
-@example({"metadata": {"annotations": {}, "ownerReferences": []}, "spec": {"containers": [], "trainer": {}}}, False)
+@example(
+    {
+        "metadata": {"annotations": {}, "ownerReferences": []},
+        "spec": {"containers": [], "trainer": {}},
+    },
+    False,
+)
 @example({"metadata": {"labels": {"a": "x" * 4096, "b": "x" * 4097}}}, False)
 @example({"status": {"message": "x" * KEPT_TEXT}}, False)
 @settings(max_examples=400, deadline=None)
@@ -106,7 +128,9 @@ def test_what_is_no_text_does_not_slip_through(spelt: str) -> None:
 
 
 @given(st.text(max_size=60), st.integers(1, 40))
-def test_text_that_is_plain_already_is_as_text_that_has_to_be_made_so(text: str, longest: int) -> None:
+def test_text_that_is_plain_already_is_as_text_that_has_to_be_made_so(
+    text: str, longest: int
+) -> None:
     assert plain(text, longest) == plain(f"\x00{text}"[: 4 * longest], longest)
 
 
@@ -118,7 +142,9 @@ def test_a_pod_that_nobody_changes_is_read_once() -> None:
 
 
 def test_all_that_a_view_needs_is_kept() -> None:
-    pod = objects.ended("worker", 1, code=1, end={"message": "Traceback"}, annotations={"gpu-fraction": "0.5"})
+    pod = objects.ended(
+        "worker", 1, code=1, end={"message": "Traceback"}, annotations={"gpu-fraction": "0.5"}
+    )
     assert view(SLIMMING.decode(json.dumps(pod).encode())) == view(pod)
 
 
@@ -127,7 +153,10 @@ def test_all_that_a_view_needs_is_kept() -> None:
     [
         {"training.kubeflow.org/job-role": "launcher"},
         {"training.kubeflow.org/job-role": "worker", "training.kubeflow.org/replica-index": "2"},
-        {"jobset.sigs.k8s.io/replicatedjob-name": "node", "batch.kubernetes.io/job-completion-index": "1"},
+        {
+            "jobset.sigs.k8s.io/replicatedjob-name": "node",
+            "batch.kubernetes.io/job-completion-index": "1",
+        },
     ],
 )
 def test_the_labels_that_tell_a_pods_place_are_kept(labels: dict[str, str]) -> None:
@@ -145,8 +174,17 @@ def test_how_many_pods_a_job_wants_is_kept(field: str) -> None:
 
 
 def test_of_a_trainjob_the_nodes_and_how_its_jobs_stand_are_kept() -> None:
-    status = {"conditions": [objects.condition("Complete")], "jobsStatus": [{"name": "node", "succeeded": 1}]}
-    job = {"kind": "TrainJob", "spec": {"trainer": {"numNodes": 4, "image": "train:1", "env": [{}]}, "runtimeRef": {"name": "torch"}}}
+    status = {
+        "conditions": [objects.condition("Complete")],
+        "jobsStatus": [{"name": "node", "succeeded": 1}],
+    }
+    job = {
+        "kind": "TrainJob",
+        "spec": {
+            "trainer": {"numNodes": 4, "image": "train:1", "env": [{}]},
+            "runtimeRef": {"name": "torch"},
+        },
+    }
     kept = slim(job | {"status": status})
     assert requested_pods(kept) == 4
     assert kept["status"] == status

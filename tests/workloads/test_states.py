@@ -1,4 +1,6 @@
-"""The status follows from the cluster's objects alone, and never moves backwards within an attempt but to the queue."""
+"""The status follows from the cluster's objects alone, and never moves backwards within an attempt
+but to the queue.
+"""
 
 from itertools import product
 from typing import Any
@@ -7,7 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.workloads.objects import Object, batch, between, condition, ended, group, pod, pytorch, queued, starting, training
+from tests.workloads.objects import (
+    Object,
+    batch,
+    between,
+    condition,
+    ended,
+    group,
+    pod,
+    pytorch,
+    queued,
+    starting,
+    training,
+)
 from workloads import states
 from workloads.observed import ranked, view
 from workloads.states import Derived, Status, derive, may_move
@@ -26,7 +40,8 @@ WAITING = [queued("master"), queued("worker", 0), queued("worker", 1)]
 PLACED = [starting("master"), starting("worker", 0), starting("worker", 1)]
 
 PYTORCH = [
-    # Conditions as the operator leaves them, the pods, the status so far, and the status that follows.
+    # Conditions as the operator leaves them, the pods, the status so far, and the status that
+    # follows.
     ([], [], Status.CREATING, Status.CREATING),
     ([CREATED], [], Status.CREATING, Status.CREATING),
     ([CREATED], [], Status.RESUMING, Status.RESUMING),
@@ -34,30 +49,71 @@ PYTORCH = [
     ([CREATED], [queued("master")], Status.CREATING, Status.PENDING),
     ([CREATED], WAITING, Status.CREATING, Status.PENDING),
     ([CREATED], WAITING, Status.RESUMING, Status.PENDING),
-    ([CREATED], [pod("master"), queued("worker", 0), queued("worker", 1)], Status.PENDING, Status.PENDING),
+    (
+        [CREATED],
+        [pod("master"), queued("worker", 0), queued("worker", 1)],
+        Status.PENDING,
+        Status.PENDING,
+    ),
     ([CREATED], PLACED, Status.PENDING, Status.INITIALIZING),
     ([CREATED], PLACED, Status.CREATING, Status.INITIALIZING),
     ([CREATED, RUNNING], [pod("master"), *PLACED[1:]], Status.PENDING, Status.INITIALIZING),
     ([CREATED, RUNNING], [pod("master"), *PLACED[1:]], Status.INITIALIZING, Status.INITIALIZING),
-    ([CREATED, RUNNING], [pod("master"), queued("worker", 0), queued("worker", 1)], Status.PENDING, Status.PENDING),
+    (
+        [CREATED, RUNNING],
+        [pod("master"), queued("worker", 0), queued("worker", 1)],
+        Status.PENDING,
+        Status.PENDING,
+    ),
     ([CREATED, RUNNING], ALL_UP, Status.INITIALIZING, Status.RUNNING),
     ([CREATED, RUNNING], ALL_UP, Status.CREATING, Status.RUNNING),
     ([CREATED], ALL_UP, Status.PENDING, Status.RUNNING),
-    ([CREATED, RUNNING], [pod("master"), ended("worker", 0), pod("worker", 1)], Status.RUNNING, Status.RUNNING),
+    (
+        [CREATED, RUNNING],
+        [pod("master"), ended("worker", 0), pod("worker", 1)],
+        Status.RUNNING,
+        Status.RUNNING,
+    ),
     ([CREATED, RUNNING], [*ALL_UP[:2], ended("worker", 1, 1)], Status.RUNNING, Status.DEGRADED),
     ([CREATED, RUNNING], ALL_UP[:2], Status.RUNNING, Status.DEGRADED),
-    ([CREATED, RUNNING], [*ALL_UP[:2], pod("worker", 1, terminating=True)], Status.RUNNING, Status.DEGRADED),
-    # The operator takes the workers away when the master has succeeded, a moment before the job says so.
-    ([CREATED, RUNNING], [ended("master"), ended("worker", 0), pod("worker", 1, terminating=True)], Status.RUNNING, Status.RUNNING),
-    ([CREATED, RUNNING], [ended("master"), ended("worker", 0, 1), pod("worker", 1, terminating=True)], Status.RUNNING, Status.DEGRADED),
-    ([CREATED, RUNNING], [ended("master"), pod("worker", 1, terminating=True)], Status.RUNNING, Status.DEGRADED),
+    (
+        [CREATED, RUNNING],
+        [*ALL_UP[:2], pod("worker", 1, terminating=True)],
+        Status.RUNNING,
+        Status.DEGRADED,
+    ),
+    # The operator takes the workers away when the master has succeeded, a moment before the job
+    # says so.
+    (
+        [CREATED, RUNNING],
+        [ended("master"), ended("worker", 0), pod("worker", 1, terminating=True)],
+        Status.RUNNING,
+        Status.RUNNING,
+    ),
+    (
+        [CREATED, RUNNING],
+        [ended("master"), ended("worker", 0, 1), pod("worker", 1, terminating=True)],
+        Status.RUNNING,
+        Status.DEGRADED,
+    ),
+    (
+        [CREATED, RUNNING],
+        [ended("master"), pod("worker", 1, terminating=True)],
+        Status.RUNNING,
+        Status.DEGRADED,
+    ),
     ([CREATED, RESTARTING], [*ALL_UP[:2], starting("worker", 1)], Status.RUNNING, Status.DEGRADED),
     ([CREATED, RESTARTING], [*ALL_UP[:2], starting("worker", 1)], Status.DEGRADED, Status.DEGRADED),
     ([CREATED, RESTARTING], ALL_UP, Status.DEGRADED, Status.RUNNING),
     ([CREATED, RESTARTING], [*ALL_UP[:2], queued("worker", 1)], Status.RUNNING, Status.DEGRADED),
     ([CREATED, RESTARTING], WAITING, Status.RUNNING, Status.PENDING),
     ([CREATED, RESTARTING], [], Status.RUNNING, Status.DEGRADED),
-    ([CREATED, NOT_RUNNING, SUCCEEDED], [ended("master"), *ALL_UP[1:]], Status.RUNNING, Status.COMPLETED),
+    (
+        [CREATED, NOT_RUNNING, SUCCEEDED],
+        [ended("master"), *ALL_UP[1:]],
+        Status.RUNNING,
+        Status.COMPLETED,
+    ),
     ([CREATED, NOT_RUNNING, SUCCEEDED], [], Status.PENDING, Status.COMPLETED),
     ([CREATED, NOT_RUNNING, FAILED], ALL_UP, Status.RUNNING, Status.FAILED),
     ([CREATED, SUCCEEDED, FAILED], [], Status.RUNNING, Status.FAILED),
@@ -77,8 +133,12 @@ PYTORCH = [
 ]
 
 
-@pytest.mark.parametrize(("conditions", "pods", "before", "after"), PYTORCH, ids=range(len(PYTORCH)))
-def test_the_status_of_a_pytorchjob(conditions: list[Object], pods: list[Object], before: Status, after: Status) -> None:
+@pytest.mark.parametrize(
+    ("conditions", "pods", "before", "after"), PYTORCH, ids=range(len(PYTORCH))
+)
+def test_the_status_of_a_pytorchjob(
+    conditions: list[Object], pods: list[Object], before: Status, after: Status
+) -> None:
     assert derive(pytorch(*conditions), pods, before=before).status == after
 
 
@@ -92,59 +152,179 @@ BATCH = [
     (batch(active=1, ready=1), [pod(**LONE)], Status.INITIALIZING, Status.RUNNING),
     (batch(active=1), [ended(**LONE)], Status.RUNNING, Status.RUNNING),
     (batch(succeeded=1), [ended(**LONE)], Status.RUNNING, Status.RUNNING),
-    (batch(condition("SuccessCriteriaMet"), succeeded=1), [ended(**LONE)], Status.RUNNING, Status.RUNNING),
-    (batch(condition("SuccessCriteriaMet"), condition("Complete"), succeeded=1), [ended(**LONE)], Status.RUNNING, Status.COMPLETED),
+    (
+        batch(condition("SuccessCriteriaMet"), succeeded=1),
+        [ended(**LONE)],
+        Status.RUNNING,
+        Status.RUNNING,
+    ),
+    (
+        batch(condition("SuccessCriteriaMet"), condition("Complete"), succeeded=1),
+        [ended(**LONE)],
+        Status.RUNNING,
+        Status.COMPLETED,
+    ),
     (batch(condition("Complete"), succeeded=1), [], Status.PENDING, Status.COMPLETED),
-    (batch(active=1, failed=1), [ended("", 0, 1, name="a"), UNSEEN], Status.RUNNING, Status.DEGRADED),
-    (batch(active=1, failed=1), [ended("", 0, 1, name="a"), queued("", name="b")], Status.RUNNING, Status.PENDING),
-    (batch(active=1, failed=1), [ended("", 0, 1, name="a"), pod("", name="b")], Status.DEGRADED, Status.RUNNING),
-    (batch(condition("FailureTarget"), failed=1), [ended("", 0, 1)], Status.RUNNING, Status.DEGRADED),
-    (batch(condition("FailureTarget"), condition("Failed"), failed=1), [], Status.RUNNING, Status.FAILED),
+    (
+        batch(active=1, failed=1),
+        [ended("", 0, 1, name="a"), UNSEEN],
+        Status.RUNNING,
+        Status.DEGRADED,
+    ),
+    (
+        batch(active=1, failed=1),
+        [ended("", 0, 1, name="a"), queued("", name="b")],
+        Status.RUNNING,
+        Status.PENDING,
+    ),
+    (
+        batch(active=1, failed=1),
+        [ended("", 0, 1, name="a"), pod("", name="b")],
+        Status.DEGRADED,
+        Status.RUNNING,
+    ),
+    (
+        batch(condition("FailureTarget"), failed=1),
+        [ended("", 0, 1)],
+        Status.RUNNING,
+        Status.DEGRADED,
+    ),
+    (
+        batch(condition("FailureTarget"), condition("Failed"), failed=1),
+        [],
+        Status.RUNNING,
+        Status.FAILED,
+    ),
     (batch(condition("Suspended")), [pod(**LONE)], Status.RUNNING, Status.STOPPING),
     (batch(condition("Suspended")), [], Status.STOPPING, Status.STOPPED),
     (batch(condition("Suspended", False)), [queued(**LONE)], Status.RESUMING, Status.PENDING),
-    (batch(completions=4, parallelism=2, succeeded=3), [pod("", name="d")], Status.RUNNING, Status.RUNNING),
+    (
+        batch(completions=4, parallelism=2, succeeded=3),
+        [pod("", name="d")],
+        Status.RUNNING,
+        Status.RUNNING,
+    ),
 ]
 
 
 @pytest.mark.parametrize(("job", "pods", "before", "after"), BATCH, ids=range(len(BATCH)))
-def test_the_status_of_a_batch_job(job: Object, pods: list[Object], before: Status, after: Status) -> None:
+def test_the_status_of_a_batch_job(
+    job: Object, pods: list[Object], before: Status, after: Status
+) -> None:
     assert derive(job, pods, before=before).status == after
 
 
 LAUNCHER = {"training.kubeflow.org/job-role": "launcher"}
-NODE = {"jobset.sigs.k8s.io/replicatedjob-name": "node", "batch.kubernetes.io/job-completion-index": "0"}
+NODE = {
+    "jobset.sigs.k8s.io/replicatedjob-name": "node",
+    "batch.kubernetes.io/job-completion-index": "0",
+}
 MPI = {"Launcher": 1, "Worker": 2}
 WORKERS = [pod("worker", 0), pod("worker", 1)]
 
 OTHERS = [
-    ("MPIJob", MPI, [CREATED], [between(pod(), labels=LAUNCHER), *WORKERS], Status.PENDING, Status.RUNNING),
-    ("MPIJob", MPI, [CREATED], [between(pod(), labels=LAUNCHER, attempt="0"), *WORKERS], Status.RUNNING, Status.DEGRADED),
-    ("MPIJob", MPI, [CREATED], [between(pod(), labels=LAUNCHER, job="other-launcher"), *WORKERS], Status.RUNNING, Status.DEGRADED),
-    ("MPIJob", MPI, [CREATED, RUNNING], [between(ended(), labels=LAUNCHER), *WORKERS], Status.RUNNING, Status.RUNNING),
+    (
+        "MPIJob",
+        MPI,
+        [CREATED],
+        [between(pod(), labels=LAUNCHER), *WORKERS],
+        Status.PENDING,
+        Status.RUNNING,
+    ),
+    (
+        "MPIJob",
+        MPI,
+        [CREATED],
+        [between(pod(), labels=LAUNCHER, attempt="0"), *WORKERS],
+        Status.RUNNING,
+        Status.DEGRADED,
+    ),
+    (
+        "MPIJob",
+        MPI,
+        [CREATED],
+        [between(pod(), labels=LAUNCHER, job="other-launcher"), *WORKERS],
+        Status.RUNNING,
+        Status.DEGRADED,
+    ),
+    (
+        "MPIJob",
+        MPI,
+        [CREATED, RUNNING],
+        [between(ended(), labels=LAUNCHER), *WORKERS],
+        Status.RUNNING,
+        Status.RUNNING,
+    ),
     ("MPIJob", MPI, [CREATED, NOT_RUNNING, SUCCEEDED], WORKERS, Status.RUNNING, Status.COMPLETED),
-    ("TFJob", {"Chief": 1, "PS": 1}, [CREATED, RUNNING], [pod("chief"), pod("ps")], Status.PENDING, Status.RUNNING),
-    ("TFJob", {"Chief": 1, "PS": 1}, [CREATED, RUNNING], [pod("chief"), queued("ps")], Status.PENDING, Status.PENDING),
+    (
+        "TFJob",
+        {"Chief": 1, "PS": 1},
+        [CREATED, RUNNING],
+        [pod("chief"), pod("ps")],
+        Status.PENDING,
+        Status.RUNNING,
+    ),
+    (
+        "TFJob",
+        {"Chief": 1, "PS": 1},
+        [CREATED, RUNNING],
+        [pod("chief"), queued("ps")],
+        Status.PENDING,
+        Status.PENDING,
+    ),
     ("JAXJob", {"Worker": 2}, [CREATED], WORKERS, Status.PENDING, Status.RUNNING),
-    ("TrainJob", {"nodes": 1}, [], [between(pod(), labels=NODE, job="train1-node-0")], Status.PENDING, Status.RUNNING),
-    ("TrainJob", {"nodes": 2}, [], [between(pod(), labels=NODE, job="train1-node-0")], Status.RUNNING, Status.DEGRADED),
+    (
+        "TrainJob",
+        {"nodes": 1},
+        [],
+        [between(pod(), labels=NODE, job="train1-node-0")],
+        Status.PENDING,
+        Status.RUNNING,
+    ),
+    (
+        "TrainJob",
+        {"nodes": 2},
+        [],
+        [between(pod(), labels=NODE, job="train1-node-0")],
+        Status.RUNNING,
+        Status.DEGRADED,
+    ),
     ("TrainJob", {"nodes": 1}, [condition("Complete")], [], Status.RUNNING, Status.COMPLETED),
     ("TrainJob", {"nodes": 1}, [condition("Failed")], [], Status.RUNNING, Status.FAILED),
 ]
 
 
-@pytest.mark.parametrize(("kind", "replicas", "conditions", "pods", "before", "after"), OTHERS, ids=range(len(OTHERS)))
+@pytest.mark.parametrize(
+    ("kind", "replicas", "conditions", "pods", "before", "after"), OTHERS, ids=range(len(OTHERS))
+)
 def test_the_status_of_other_training_jobs(
-    kind: str, replicas: dict[str, int], conditions: list[Object], pods: list[Object], before: Status, after: Status
+    kind: str,
+    replicas: dict[str, int],
+    conditions: list[Object],
+    pods: list[Object],
+    before: Status,
+    after: Status,
 ) -> None:
     assert derive(training(kind, replicas, *conditions), pods, before=before).status == after
 
 
 def test_roles_and_ranks_of_other_frameworks() -> None:
-    chief = [view(pod(role, index)) for role, index in (("chief", 0), ("worker", 0), ("worker", 1), ("ps", 0))]
-    assert [(rank, each.title) for rank, each in ranked(chief)] == [(0, "the chief"), (1, "worker 0"), (2, "worker 1"), (None, "ps 0")]
+    chief = [
+        view(pod(role, index))
+        for role, index in (("chief", 0), ("worker", 0), ("worker", 1), ("ps", 0))
+    ]
+    assert [(rank, each.title) for rank, each in ranked(chief)] == [
+        (0, "the chief"),
+        (1, "worker 0"),
+        (2, "worker 1"),
+        (None, "ps 0"),
+    ]
     mpi = [view(between(pod(), labels=LAUNCHER)), view(pod("worker", 0)), view(pod("worker", 1))]
-    assert [(rank, each.title) for rank, each in ranked(mpi)] == [(0, "worker 0"), (1, "worker 1"), (None, "the launcher")]
+    assert [(rank, each.title) for rank, each in ranked(mpi)] == [
+        (0, "worker 0"),
+        (1, "worker 1"),
+        (None, "the launcher"),
+    ]
     (node,) = ranked([view(between(pod(), labels=NODE, job="train1-node-0"))])
     assert (node[0], node[1].title) == (0, "worker 0")
 
@@ -156,26 +336,46 @@ def test_running_pods_are_those_that_are_ready() -> None:
 
 
 def test_a_pod_group_alone_means_pending() -> None:
-    told = derive(pytorch(CREATED), [], group("Unschedulable", "not enough GPUs"), before=Status.CREATING)
+    told = derive(
+        pytorch(CREATED), [], group("Unschedulable", "not enough GPUs"), before=Status.CREATING
+    )
     assert told == Derived(Status.PENDING, "not enough GPUs", 0, 3)
 
 
 def test_a_preempted_attempt_is_pending_again_and_says_so() -> None:
-    leaving = pod("master", terminating=True, conditions=[condition("DisruptionTarget", reason="PreemptionByScheduler")])
+    leaving = pod(
+        "master",
+        terminating=True,
+        conditions=[condition("DisruptionTarget", reason="PreemptionByScheduler")],
+    )
     told = derive(pytorch(CREATED, RUNNING), [leaving], before=Status.RUNNING)
     assert (told.status, told.requeued) == (Status.PENDING, True)
     assert told.reason == "Its pods lost their places."
-    again = derive(pytorch(CREATED, RESTARTING), WAITING, group("OverLimit", "limit reached"), before=Status.RUNNING)
+    again = derive(
+        pytorch(CREATED, RESTARTING),
+        WAITING,
+        group("OverLimit", "limit reached"),
+        before=Status.RUNNING,
+    )
     assert (again.status, again.requeued, again.reason) == (Status.PENDING, True, "limit reached")
 
 
 def test_what_is_wrong_with_a_start_is_the_reason() -> None:
-    pods = [pod("master"), starting("worker", 0), starting("worker", 1, "ImagePullBackOff", "no such image")]
-    assert derive(pytorch(CREATED), pods, before=Status.PENDING).reason == "worker 1: ImagePullBackOff: no such image"
+    pods = [
+        pod("master"),
+        starting("worker", 0),
+        starting("worker", 1, "ImagePullBackOff", "no such image"),
+    ]
+    assert (
+        derive(pytorch(CREATED), pods, before=Status.PENDING).reason
+        == "worker 1: ImagePullBackOff: no such image"
+    )
 
 
 def test_the_pod_that_failed_is_named() -> None:
-    told = derive(pytorch(CREATED, RUNNING), [*ALL_UP[:2], ended("worker", 1, 3)], before=Status.RUNNING)
+    told = derive(
+        pytorch(CREATED, RUNNING), [*ALL_UP[:2], ended("worker", 1, 3)], before=Status.RUNNING
+    )
     assert told.reason == "2 of 3 pods are up. worker 1 failed: exit code 3."
 
 
@@ -183,11 +383,22 @@ def test_an_elastic_job_is_degraded_while_workers_above_its_minimum_are_missing(
     job = pytorch(CREATED, RUNNING, workers=3, master=False, elasticPolicy={"minReplicas": 2})
     two = [pod("worker", 0), pod("worker", 1)]
     told = derive(job, [*two, queued("worker", 2)], before=Status.PENDING)
-    assert (told.status, told.reason) == (Status.DEGRADED, "2 of 3 pods are up; it runs with 2 or more.")
+    assert (told.status, told.reason) == (
+        Status.DEGRADED,
+        "2 of 3 pods are up; it runs with 2 or more.",
+    )
     assert derive(job, [*two, pod("worker", 2)], before=told.status).status == Status.RUNNING
-    assert derive(job, [two[0], queued("worker", 1), queued("worker", 2)], before=Status.PENDING).status == Status.PENDING
+    assert (
+        derive(
+            job, [two[0], queued("worker", 1), queued("worker", 2)], before=Status.PENDING
+        ).status
+        == Status.PENDING
+    )
     led = pytorch(CREATED, RUNNING, workers=3, elasticPolicy={"minReplicas": 3})
-    assert derive(led, [pod("master"), *two, queued("worker", 2)], before=Status.PENDING).status == Status.DEGRADED
+    assert (
+        derive(led, [pod("master"), *two, queued("worker", 2)], before=Status.PENDING).status
+        == Status.DEGRADED
+    )
 
 
 def test_a_job_that_is_not_there_means_what_was_asked_before() -> None:
@@ -196,31 +407,49 @@ def test_a_job_that_is_not_there_means_what_was_asked_before() -> None:
     assert derive(None, [], before=Status.STOPPING).status == Status.STOPPED
     assert derive(None, [], before=Status.COMPLETED).status == Status.COMPLETED
     gone = derive(None, [], before=Status.RUNNING)
-    assert (gone.status, gone.reason) == (Status.STOPPED, "Its job was deleted in the cluster, and not by Muster.")
+    assert (gone.status, gone.reason) == (
+        Status.STOPPED,
+        "Its job was deleted in the cluster, and not by Muster.",
+    )
 
 
 def test_a_job_deleted_behind_our_back_is_stopping_and_not_failed() -> None:
     job = pytorch(CREATED, FAILED)
     job["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z"
     told = derive(job, ALL_UP, before=Status.RUNNING)
-    assert (told.status, told.reason) == (Status.STOPPING, "Its job is being deleted in the cluster, and not by Muster.")
+    assert (told.status, told.reason) == (
+        Status.STOPPING,
+        "Its job is being deleted in the cluster, and not by Muster.",
+    )
 
 
 def test_pods_of_a_namesake_before_are_not_counted() -> None:
-    old = [pod("master", owner="0000"), pod("worker", 0, owner="0000"), pod("worker", 1, owner="0000")]
+    old = [
+        pod("master", owner="0000"),
+        pod("worker", 0, owner="0000"),
+        pod("worker", 1, owner="0000"),
+    ]
     assert derive(pytorch(CREATED), old, before=Status.CREATING).status == Status.CREATING
 
 
 ENDS = [
-    (pytorch(SUCCEEDED, counts={"Master": {"succeeded": 1}, "Worker": {"succeeded": 2}}), "3 succeeded"),
-    (pytorch(FAILED, counts={"Master": {}, "Worker": {"failed": 1, "succeeded": 1}}), "1 succeeded, 1 failed, 1 stopped"),
+    (
+        pytorch(SUCCEEDED, counts={"Master": {"succeeded": 1}, "Worker": {"succeeded": 2}}),
+        "3 succeeded",
+    ),
+    (
+        pytorch(FAILED, counts={"Master": {}, "Worker": {"failed": 1, "succeeded": 1}}),
+        "1 succeeded, 1 failed, 1 stopped",
+    ),
     (pytorch(FAILED), ""),
     (batch(condition("Complete"), succeeded=1, failed=2), "1 succeeded, 2 failed"),
 ]
 
 
 @pytest.mark.parametrize(("job", "text"), ENDS, ids=[text or "never started" for _, text in ENDS])
-def test_how_the_pods_ended_is_told_from_the_job_even_when_they_are_gone(job: Object, text: str) -> None:
+def test_how_the_pods_ended_is_told_from_the_job_even_when_they_are_gone(
+    job: Object, text: str
+) -> None:
     first = derive(job, [], before=Status.RUNNING)
     assert first.ended == text
     assert derive(job, [], before=first.status).ended == text
@@ -234,9 +463,15 @@ def test_hostile_text_is_cut_and_has_no_control_bytes() -> None:
 
 
 JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.sampled_from(["True", "Running", "Ready", "x", ""]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from(["True", "Running", "Ready", "x", ""]),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "status", "name", "state", "waiting"]), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "status", "name", "state", "waiting"]), inner, max_size=3
+        )
     ),
     max_leaves=8,
 )
@@ -245,9 +480,24 @@ JUNK = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_any_objects_give_a_status_that_may_follow(data: st.DataObject) -> None:
-    conditions = data.draw(st.lists(st.sampled_from([CREATED, RUNNING, RESTARTING, SUCCEEDED, FAILED, SUSPENDED, NOT_RUNNING]), max_size=4))
+    conditions = data.draw(
+        st.lists(
+            st.sampled_from(
+                [CREATED, RUNNING, RESTARTING, SUCCEEDED, FAILED, SUSPENDED, NOT_RUNNING]
+            ),
+            max_size=4,
+        )
+    )
     job = data.draw(
-        st.sampled_from([None, pytorch(*conditions), batch(*conditions), {"kind": "Job"}, {"spec": data.draw(JUNK), "status": {}}])
+        st.sampled_from(
+            [
+                None,
+                pytorch(*conditions),
+                batch(*conditions),
+                {"kind": "Job"},
+                {"spec": data.draw(JUNK), "status": {}},
+            ]
+        )
     )
     shapes = [
         pod("worker", 0),
@@ -260,7 +510,12 @@ def test_any_objects_give_a_status_that_may_follow(data: st.DataObject) -> None:
     ]
     pods = data.draw(st.lists(st.sampled_from(shapes), max_size=4))
     before = data.draw(st.sampled_from(Status))
-    told = derive(job, pods, data.draw(st.sampled_from([None, group(), group("OverLimit", "m"), {}])), before=before)
+    told = derive(
+        job,
+        pods,
+        data.draw(st.sampled_from([None, group(), group("OverLimit", "m"), {}])),
+        before=before,
+    )
     assert told.status == before or may_move(before, told.status)
 
 
@@ -268,7 +523,9 @@ ORDER = [Status.PENDING, Status.INITIALIZING, Status.RUNNING]
 
 
 def test_within_an_attempt_nothing_moves_backwards_but_to_the_queue() -> None:
-    assert not any(may_move(old, new) for old in Status for new in (Status.CREATING, Status.RESUMING))
+    assert not any(
+        may_move(old, new) for old in Status for new in (Status.CREATING, Status.RESUMING)
+    )
     assert not may_move(Status.RUNNING, Status.INITIALIZING)
     assert may_move(Status.RUNNING, Status.PENDING)
     assert may_move(Status.DEGRADED, Status.RUNNING)
@@ -281,7 +538,9 @@ def test_final_is_final_and_only_deletion_follows_rest() -> None:
 
 
 def test_a_new_attempt_begins_at_rest_only() -> None:
-    begins = {(old, new) for old, new in product(Status, Status) if may_move(old, new, same_attempt=False)}
+    begins = {
+        (old, new) for old, new in product(Status, Status) if may_move(old, new, same_attempt=False)
+    }
     assert begins == set(product(states.RESTING, states.STARTING))
 
 
@@ -298,8 +557,15 @@ def rank_of(view_: Any) -> dict[str, int | None]:
 
 def test_ranks_are_those_the_operator_gives() -> None:
     pods = [pod("worker", 1), pod("worker", 0), pod("master")]
-    assert rank_of(ranked([view(each) for each in pods])) == {"train1-master-0": 0, "train1-worker-0": 1, "train1-worker-1": 2}
-    assert rank_of(ranked([view(each) for each in pods[:2]])) == {"train1-worker-0": 0, "train1-worker-1": 1}
+    assert rank_of(ranked([view(each) for each in pods])) == {
+        "train1-master-0": 0,
+        "train1-worker-0": 1,
+        "train1-worker-1": 2,
+    }
+    assert rank_of(ranked([view(each) for each in pods[:2]])) == {
+        "train1-worker-0": 0,
+        "train1-worker-1": 1,
+    }
 
 
 VIEWS = [
@@ -315,7 +581,11 @@ VIEWS = [
 ]
 
 
-@pytest.mark.parametrize(("obj", "status", "reason"), VIEWS, ids=[f"{status}-{reason}" for _, status, reason in VIEWS])
-def test_a_pod_is_described_in_a_word_and_what_is_behind_it(obj: Object, status: str, reason: str) -> None:
+@pytest.mark.parametrize(
+    ("obj", "status", "reason"), VIEWS, ids=[f"{status}-{reason}" for _, status, reason in VIEWS]
+)
+def test_a_pod_is_described_in_a_word_and_what_is_behind_it(
+    obj: Object, status: str, reason: str
+) -> None:
     seen = view(obj)
     assert (seen.status, seen.reason) == (status, reason)

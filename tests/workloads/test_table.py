@@ -58,9 +58,28 @@ def many(cast: Cast, count: int) -> None:
 
 
 def test_a_row_tells_what_runs_and_how(cast: Cast) -> None:
-    a_workload(cast.team_a, by=cast.bob, running_pods=1, gpus_requested="0.3", gpus_allocated="0.1", ran_seconds=75)
+    a_workload(
+        cast.team_a,
+        by=cast.bob,
+        running_pods=1,
+        gpus_requested="0.3",
+        gpus_allocated="0.1",
+        ran_seconds=75,
+    )
     page = html(as_(cast.vera))
-    for told in ("train1", "Distributed", "PyTorch", "Running", "team-a", "bob", "Yes", "1/3", "0.3", "0.1", "1 min 15 s"):
+    for told in (
+        "train1",
+        "Distributed",
+        "PyTorch",
+        "Running",
+        "team-a",
+        "bob",
+        "Yes",
+        "1/3",
+        "0.3",
+        "0.1",
+        "1 min 15 s",
+    ):
         assert f">{told}<" in page or told in page, told
 
 
@@ -70,7 +89,11 @@ def test_frameworks_and_roles_are_called_by_their_names(cast: Cast) -> None:
         a_pod(workload, role, rank=rank)
     assert '<span class="wl-quiet">TensorFlow</span>' in html(as_(cast.bob))
     pods = as_(cast.bob).get(f"/workloads/{workload.pk}/pods").content.decode()
-    assert re.findall(r'<td class="c-role">([^<]*)</td>', pods) == ["Chief", "Worker 0", "Parameter server 0"]
+    assert re.findall(r'<td class="c-role">([^<]*)</td>', pods) == [
+        "Chief",
+        "Worker 0",
+        "Parameter server 0",
+    ]
 
 
 def test_the_pods_cell_tells_after_the_end_how_they_ended(cast: Cast) -> None:
@@ -94,8 +117,12 @@ def test_somebody_who_is_not_signed_in_is_asked_to(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("user", ["alice", "vera"])
-@pytest.mark.parametrize("sort", ["-created", "created", "name", "-name", "status", "-status", "project", "-project"])
-def test_pages_turn_both_ways_in_every_order_with_equal_values(cast: Cast, sort: str, user: str) -> None:
+@pytest.mark.parametrize(
+    "sort", ["-created", "created", "name", "-name", "status", "-status", "project", "-project"]
+)
+def test_pages_turn_both_ways_in_every_order_with_equal_values(
+    cast: Cast, sort: str, user: str
+) -> None:
     many(cast, 120)
     client = as_(getattr(cast, user))
     pages = [html(client, f"?sort={sort}")]
@@ -114,7 +141,11 @@ def test_pages_turn_both_ways_in_every_order_with_equal_values(cast: Cast, sort:
 def test_the_order_is_told_to_screen_readers_and_turned_by_the_same_header(cast: Cast) -> None:
     a_workload(cast.team_a)
     page = html(as_(cast.vera), "?sort=name")
-    assert re.search(r'class="c-name" scope="col" aria-sort="ascending">\s*<a class="wl-sort" href="/workloads\?sort=-name"', page)
+    assert re.search(
+        r'class="c-name" scope="col" aria-sort="ascending">'
+        r'\s*<a class="wl-sort" href="/workloads\?sort=-name"',
+        page,
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,7 +172,9 @@ def test_filters_and_search_in_the_address(cast: Cast, query: str, shown: list[s
     old = timezone.now() - timedelta(days=40)
     a_workload(cast.team_a, "mine", by=cast.bob, created_at=old - timedelta(days=1))
     a_workload(cast.team_a, "other", by=cast.vera, status="Failed", created_at=old)
-    a_workload(cast.team_a, "plain", architecture="Standard", framework="", created_at=timezone.now())
+    a_workload(
+        cast.team_a, "plain", architecture="Standard", framework="", created_at=timezone.now()
+    )
     a_workload(cast.team_a, "gone", released_at=timezone.now())
     assert names(html(as_(cast.bob), query)) == shown
 
@@ -195,7 +228,9 @@ def test_hostile_texts_are_shown_as_text(cast: Cast) -> None:
     assert "&lt;script&gt;alert(1)" in page
 
 
-def test_a_page_takes_as_many_queries_with_fifty_rows_as_with_five(cast: Cast, settings: Any) -> None:
+def test_a_page_takes_as_many_queries_with_fifty_rows_as_with_five(
+    cast: Cast, settings: Any
+) -> None:
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
     client = as_(cast.vera)
     counts = []
@@ -213,10 +248,14 @@ def test_a_page_takes_as_many_queries_with_fifty_rows_as_with_five(cast: Cast, s
     assert counts == [12, 12]
 
 
-def test_a_row_is_made_once_for_each_change_and_for_all_viewers(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_is_made_once_for_each_change_and_for_all_viewers(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[str] = []
     real = rendering.render
-    monkeypatch.setattr(rendering, "render", lambda workload, ran: made.append(workload.name) or real(workload, ran))
+    monkeypatch.setattr(
+        rendering, "render", lambda workload, ran: made.append(workload.name) or real(workload, ran)
+    )
     workload = a_workload(cast.team_a)
     for user in (cast.bob, cast.vera, cast.alice):
         html(as_(user))
@@ -228,7 +267,11 @@ def test_a_row_is_made_once_for_each_change_and_for_all_viewers(cast: Cast, monk
 
 def test_a_row_has_nothing_of_its_reader(cast: Cast) -> None:
     a_workload(cast.team_a)
-    rows = {re.search(r"<tr id=.*?</tr>", html(as_(user)), re.DOTALL)[0] for user in cast.people if user != cast.mallory}  # type: ignore[index]
+    rows = {
+        re.search(r"<tr id=.*?</tr>", html(as_(user)), re.DOTALL)[0]
+        for user in cast.people
+        if user != cast.mallory
+    }  # type: ignore[index]
     assert len(rows) == 1
     assert "csrf" not in rows.pop()
 
@@ -247,7 +290,9 @@ def test_changes_are_told_once_and_then_there_is_nothing(cast: Cast) -> None:
     assert client.get(f"/workloads/changes?after={told['position']}").status_code == 204
 
 
-@pytest.mark.parametrize("change", [{"status": "Failed"}, {"released_at": timezone.now()}], ids=["no match", "deleted"])
+@pytest.mark.parametrize(
+    "change", [{"status": "Failed"}, {"released_at": timezone.now()}], ids=["no match", "deleted"]
+)
 def test_what_is_not_looked_at_any_more_is_gone(cast: Cast, change: dict[str, Any]) -> None:
     workload = a_workload(cast.team_a)
     client = as_(cast.vera)
@@ -258,11 +303,18 @@ def test_what_is_not_looked_at_any_more_is_gone(cast: Cast, change: dict[str, An
     assert told["rows"] == []
 
 
-def test_too_many_changes_ask_for_a_new_look_and_so_does_a_position_of_the_future(cast: Cast) -> None:
+def test_too_many_changes_ask_for_a_new_look_and_so_does_a_position_of_the_future(
+    cast: Cast,
+) -> None:
     many(cast, 200)
     Workload.objects.update(changed=1)
     a_workload(cast.team_a)
     Position.objects.update(value=201)
     client = as_(cast.vera)
-    assert client.get("/workloads/changes?after=0").json() == {"position": 201, "rows": [], "gone": [], "reset": True}
+    assert client.get("/workloads/changes?after=0").json() == {
+        "position": 201,
+        "rows": [],
+        "gone": [],
+        "reset": True,
+    }
     assert client.get("/workloads/changes?after=1000").json()["reset"] is True

@@ -37,7 +37,9 @@ def test_csv_has_the_rows_of_the_filter_in_their_order(cast: Cast) -> None:
     assert lines[0]["Submitted by"] == "bob"
 
 
-def test_csv_goes_on_over_chunks_up_to_its_bound(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_csv_goes_on_over_chunks_up_to_its_bound(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(table, "CSV_CHUNK", 2)
     monkeypatch.setattr(table, "MOST_CSV", 5)
     for number in range(7):

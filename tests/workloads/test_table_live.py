@@ -1,4 +1,6 @@
-"""The stream of the table over a real web server's ASGI application: what changed arrives, and only to those who may see it."""
+"""The stream of the table over a real web server's ASGI application: what changed arrives, and only
+to those who may see it.
+"""
 
 import asyncio
 import json
@@ -58,9 +60,16 @@ class Stream:
         """The next message with data, its event's name and id beside it."""
         async with asyncio.timeout(WITHIN):
             async for chunk in self.chunks:
-                fields = dict(line.split(": ", 1) for line in chunk.decode().splitlines() if ": " in line and not line.startswith(":"))
+                fields = dict(
+                    line.split(": ", 1)
+                    for line in chunk.decode().splitlines()
+                    if ": " in line and not line.startswith(":")
+                )
                 if "data" in fields:
-                    return json.loads(fields["data"]) | {"event": fields["event"], "at": fields.get("id")}
+                    return json.loads(fields["data"]) | {
+                        "event": fields["event"],
+                        "at": fields.get("id"),
+                    }
         raise AssertionError("the stream ended")
 
 
@@ -71,7 +80,9 @@ async def until(there: Callable[[], bool]) -> None:
 
 
 async def over() -> None:
-    """Until nothing is left of the streams that were open: the test client lets go of them a moment late."""
+    """Until nothing is left of the streams that were open: the test client lets go of them a moment
+    late.
+    """
     await until(lambda: not feeds_module.feeds._feeds and not feeds_module.feeds._open)
 
 
@@ -100,7 +111,9 @@ def test_what_changed_before_a_browser_came_back_is_told_first(cast: Cast) -> No
     touched(workload, status="Failed")
 
     async def scene() -> None:
-        async with Stream(cast.vera, "/workloads/live?after=999", **{"Last-Event-ID": str(before)}) as page:
+        async with Stream(
+            cast.vera, "/workloads/live?after=999", **{"Last-Event-ID": str(before)}
+        ) as page:
             assert [row["id"] for row in (await page.told())["rows"]] == [str(workload.pk)]
 
     run(scene)
@@ -110,7 +123,9 @@ def test_a_row_that_fits_the_filter_no_more_is_gone(cast: Cast) -> None:
     workload = a_workload(cast.team_a)
 
     async def scene() -> None:
-        async with Stream(cast.vera, f"/workloads/live?status=Running&after={workload.changed}") as page:
+        async with Stream(
+            cast.vera, f"/workloads/live?status=Running&after={workload.changed}"
+        ) as page:
             await sync_to_async(touched)(workload, status="Failed")
             assert (await page.told())["gone"] == [str(workload.pk)]
 
@@ -131,15 +146,23 @@ def test_somebody_of_another_project_is_told_nothing_of_it(cast: Cast) -> None:
     run(scene)
 
 
-def test_many_pages_that_look_at_the_same_share_one_look(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_pages_that_look_at_the_same_share_one_look(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workload = a_workload(cast.team_a)
     looks: list[int] = []
     real = table.queries.changes
-    monkeypatch.setattr(table.queries, "changes", lambda after, *rest: looks.append(after) or real(after, *rest))
+    monkeypatch.setattr(
+        table.queries, "changes", lambda after, *rest: looks.append(after) or real(after, *rest)
+    )
 
     async def scene() -> None:
         path = f"/workloads/live?after={workload.changed}"
-        async with Stream(cast.vera, path) as one, Stream(cast.bob, path) as two, Stream(cast.vera, path) as three:
+        async with (
+            Stream(cast.vera, path) as one,
+            Stream(cast.bob, path) as two,
+            Stream(cast.vera, path) as three,
+        ):
             reading = [asyncio.create_task(page.told()) for page in (one, two, three)]
             await until(lambda: looks.count(workload.changed) >= 4)
             await sync_to_async(touched)(workload, status="Failed")
@@ -150,7 +173,9 @@ def test_many_pages_that_look_at_the_same_share_one_look(cast: Cast, monkeypatch
     run(scene)
 
 
-def test_a_stream_ends_when_somebody_signs_out_or_loses_a_right(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_ends_when_somebody_signs_out_or_loses_a_right(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(feeds_module, "RECHECK", 0.05)
 
     async def scene() -> None:
@@ -164,8 +189,12 @@ def test_a_stream_ends_when_somebody_signs_out_or_loses_a_right(cast: Cast, monk
     run(scene)
 
 
-@pytest.mark.parametrize("way", ["deactivated", "ended by an administrator", "another password", "expired"])
-def test_a_stream_ends_with_its_session_however_that_ended(cast: Cast, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+@pytest.mark.parametrize(
+    "way", ["deactivated", "ended by an administrator", "another password", "expired"]
+)
+def test_a_stream_ends_with_its_session_however_that_ended(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     monkeypatch.setattr(feeds_module, "RECHECK", 0.05)
 
     def change() -> None:
@@ -187,7 +216,9 @@ def test_a_stream_ends_with_its_session_however_that_ended(cast: Cast, monkeypat
     run(scene)
 
 
-def test_a_stream_of_who_looks_as_another_goes_on_until_they_look_no_more(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_of_who_looks_as_another_goes_on_until_they_look_no_more(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[object] = []
     real = feeds_module.read
     monkeypatch.setattr(feeds_module, "RECHECK", 0.05)
@@ -236,7 +267,10 @@ def test_one_person_has_only_so_many_streams(cast: Cast, monkeypatch: pytest.Mon
     async def scene() -> None:
         async with Stream(cast.vera, "/workloads/live") as one:
             await anext(one.chunks)
-            async with Stream(cast.vera, "/workloads/live") as two, Stream(cast.bob, "/workloads/live") as other:
+            async with (
+                Stream(cast.vera, "/workloads/live") as two,
+                Stream(cast.bob, "/workloads/live") as other,
+            ):
                 assert (two.status, other.status) == (429, 200)
         await over()
         async with Stream(cast.vera, "/workloads/live") as again:
@@ -249,11 +283,17 @@ def test_the_details_are_told_that_their_workload_changed(cast: Cast) -> None:
     workload, other = a_workload(cast.team_a), a_workload(cast.team_a, "other")
 
     async def scene() -> None:
-        async with Stream(cast.vera, f"/workloads/{workload.pk}/live?after={workload.changed}") as page:
+        async with Stream(
+            cast.vera, f"/workloads/{workload.pk}/live?after={workload.changed}"
+        ) as page:
             await sync_to_async(touched)(other)
             await sync_to_async(touched)(workload)
             told = await page.told()
-            assert (told["event"], told["position"], told["id"]) == ("changed", workload.changed, str(workload.pk))
+            assert (told["event"], told["position"], told["id"]) == (
+                "changed",
+                workload.changed,
+                str(workload.pk),
+            )
         async with Stream(cast.mallory, f"/workloads/{workload.pk}/live") as page:
             assert page.status == 404
 

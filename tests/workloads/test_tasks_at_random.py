@@ -1,4 +1,6 @@
-"""Steps at random, in several threads, killed at any moment: each attempt has one job, and every workload ends where it was asked to."""
+"""Steps at random, in several threads, killed at any moment: each attempt has one job, and every
+workload ends where it was asked to.
+"""
 
 import contextlib
 import random
@@ -29,8 +31,13 @@ from workloads.tasks.sweeping import next_step
 
 THREADS = 4
 DEATHS = {"GET": 0.1, "POST": 0.6, "DELETE": 0.3}
-"""How many of a step's requests are its last: they take effect, and whoever sent them dies or loses the answer."""
-STEPS: dict[str, Step] = {step.__name__: step for step in (tasks.launch, tasks.stop, tasks.remove, tasks.reconcile, tasks.tidy)}
+"""How many of a step's requests are its last: they take effect, and whoever sent them dies or loses
+the answer.
+"""
+STEPS: dict[str, Step] = {
+    step.__name__: step
+    for step in (tasks.launch, tasks.stop, tasks.remove, tasks.reconcile, tasks.tidy)
+}
 ASKS = (*[journal.asked_to_stop] * 4, *[journal.asked_to_run] * 8, journal.asked_to_delete)
 
 
@@ -46,12 +53,16 @@ class Mortal(Client):
     def send(self, method: str, path: str, **options: Any) -> bytes:
         answer = super().send(method, path, **options)
         if self.chance.random() < DEATHS.get(method, 0.0):
-            raise self.chance.choice([Killed(), Unavailable("the cluster asks to come back later", retry_after=0.1)])
+            raise self.chance.choice(
+                [Killed(), Unavailable("the cluster asks to come back later", retry_after=0.1)]
+            )
         return answer
 
 
 class Witness:
-    """Follows the cluster's jobs and remembers the uids of each attempt's: of every job that there ever was."""
+    """Follows the cluster's jobs and remembers the uids of each attempt's: of every job that there
+    ever was.
+    """
 
     def __init__(self, client: Client, namespace: str) -> None:
         self.uids: dict[tuple[str, int], set[str]] = defaultdict(set)
@@ -70,16 +81,32 @@ class Witness:
             each.result()
 
     def _look(self, resource: Resource) -> None:
-        for item in watch.follow(self._client, resource, stop=self._stop, namespace=self._namespace, labels=manifests.selector()):
-            found = item.items if isinstance(item, watch.Listing) else [item.object] if isinstance(item, watch.Change) else []
-            for labels, uid in ((each["metadata"]["labels"], each["metadata"]["uid"]) for each in found):
+        for item in watch.follow(
+            self._client,
+            resource,
+            stop=self._stop,
+            namespace=self._namespace,
+            labels=manifests.selector(),
+        ):
+            found = (
+                item.items
+                if isinstance(item, watch.Listing)
+                else [item.object]
+                if isinstance(item, watch.Change)
+                else []
+            )
+            for labels, uid in (
+                (each["metadata"]["labels"], each["metadata"]["uid"]) for each in found
+            ):
                 self.uids[labels[manifests.WORKLOAD], int(labels[manifests.ATTEMPT])].add(uid)
 
 
 class Chaos:
     """Submissions, people and workers. `quick` are the workloads that end by themselves."""
 
-    def __init__(self, acting: Acting, asked: list[tuple[str, ...]], chance: random.Random, count: int) -> None:
+    def __init__(
+        self, acting: Acting, asked: list[tuple[str, ...]], chance: random.Random, count: int
+    ) -> None:
         self.acting, self.messages, self.chance = acting, asked, chance
         self.workloads = [self._submitted(number) for number in range(count)]
 
@@ -90,7 +117,10 @@ class Chaos:
     def for_a_while(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         with ThreadPoolExecutor(THREADS) as pool:
-            for each in [pool.submit(self._work, random.Random(self.chance.random()), until) for _ in range(THREADS)]:
+            for each in [
+                pool.submit(self._work, random.Random(self.chance.random()), until)
+                for _ in range(THREADS)
+            ]:
                 each.result()
 
     def _work(self, chance: random.Random, until: float) -> None:
@@ -157,7 +187,9 @@ def chance() -> random.Random:
 
 
 @pytest.fixture
-def mortal(transactional_db: None, acting: Acting, chance: random.Random, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+def mortal(
+    transactional_db: None, acting: Acting, chance: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[pytest.MonkeyPatch]:
     provision.project(acting.project)
     client = Mortal(acting.client.access, timeouts=acting.client.timeouts)
     client.chance = chance
@@ -170,17 +202,26 @@ def check(chaos: Chaos, witness: Witness) -> None:
     for row in Workload.objects.all():
         moves = list(row.events.exclude(new="").order_by("id").values_list("old", "new"))
         assert [new for _, new in moves][:-1] == [old for old, _ in moves][1:]
-        there = [job for job in chaos.acting.jobs(row) if "deletionTimestamp" not in job["metadata"]]
+        there = [
+            job for job in chaos.acting.jobs(row) if "deletionTimestamp" not in job["metadata"]
+        ]
         # What ended while it was being stopped may have lost its job to that.
         least, most = row.desired == Desired.RUNNING, row.status in (Status.RUNNING, *TERMINAL)
         assert least <= len(there) <= most, (row.name, row.status, there)
     for (workload, attempt), uids in witness.uids.items():
-        was_ended = Event.objects.filter(workload=workload, attempt=attempt, reason__in=("Stop", "Delete")).exists()
+        was_ended = Event.objects.filter(
+            workload=workload, attempt=attempt, reason__in=("Stop", "Delete")
+        ).exists()
         assert len(uids) == 1 or was_ended, (workload, attempt, uids)
 
 
 def at_random(
-    acting: Acting, asked: list[tuple[str, ...]], chance: random.Random, mortal: pytest.MonkeyPatch, count: int, seconds: float
+    acting: Acting,
+    asked: list[tuple[str, ...]],
+    chance: random.Random,
+    mortal: pytest.MonkeyPatch,
+    count: int,
+    seconds: float,
 ) -> None:
     chaos = Chaos(acting, asked, chance, count)
     with Witness(acting.client, acting.project.namespace) as witness:
@@ -188,7 +229,9 @@ def at_random(
         mortal.undo()
         chaos.come_to_rest()
         had = Attempt.objects.exclude(job_uid="").values_list("workload", "number", "job_uid")
-        eventually(lambda: all(uid in witness.uids[str(workload), number] for workload, number, uid in had))
+        eventually(
+            lambda: all(uid in witness.uids[str(workload), number] for workload, number, uid in had)
+        )
     check(chaos, witness)
 
 

@@ -75,12 +75,16 @@ def test_a_new_claim_lasts_as_long_as_its_workload(acting: Acting) -> None:
     assert claim["metadata"]["name"] == "train1-data-1"
     journal.asked_to_stop(workload.pk, None)
     acting.repeat(tasks.stop, workload, lambda: is_stopped(workload))
-    assert [each["metadata"]["uid"] for each in acting.objects(workload, PERSISTENTVOLUMECLAIMS)] == [claim["metadata"]["uid"]]
+    assert [
+        each["metadata"]["uid"] for each in acting.objects(workload, PERSISTENTVOLUMECLAIMS)
+    ] == [claim["metadata"]["uid"]]
     journal.asked_to_run(workload.pk, None)
     running(acting, workload)
     (pod,) = acting.pods(workload)
     name = pod["metadata"]["name"]
-    eventually(lambda: b"was here" in b"".join(calls.log(acting.client, acting.project.namespace, name)))
+    eventually(
+        lambda: b"was here" in b"".join(calls.log(acting.client, acting.project.namespace, name))
+    )
     journal.asked_to_delete(workload.pk, None)
     acting.repeat(tasks.remove, workload, lambda: workload.released_at)
     assert acting.objects(workload, PERSISTENTVOLUMECLAIMS) == []
@@ -97,10 +101,21 @@ def test_a_stop_that_comes_late_leaves_the_new_attempt_alone(acting: Acting) -> 
 def test_a_job_of_somebody_else_under_the_name_is_left_alone(acting: Acting) -> None:
     workload = running(acting, acting.submit())
     (job,) = acting.jobs(workload)
-    calls.patch(acting.client, JOBS, "train1", {"metadata": {"labels": {manifests.WORKLOAD: None}}}, namespace=job["metadata"]["namespace"])
+    calls.patch(
+        acting.client,
+        JOBS,
+        "train1",
+        {"metadata": {"labels": {manifests.WORKLOAD: None}}},
+        namespace=job["metadata"]["namespace"],
+    )
     journal.asked_to_delete(workload.pk, None)
     tasks.remove(str(workload.pk))
-    assert calls.get(acting.client, JOBS, "train1", namespace=acting.project.namespace)["metadata"]["uid"] == job["metadata"]["uid"]
+    assert (
+        calls.get(acting.client, JOBS, "train1", namespace=acting.project.namespace)["metadata"][
+            "uid"
+        ]
+        == job["metadata"]["uid"]
+    )
 
 
 def test_delete_releases_the_name_once_the_cluster_has_let_go(acting: Acting) -> None:
@@ -170,7 +185,9 @@ def test_under_another_policy_finished_pods_stay(acting: Acting) -> None:
     workload = completed(acting)
     acting.logs_are_kept(workload)
     tasks.tidy(str(workload.pk))
-    assert [pod for pod in acting.objects(workload, PODS) if "deletionTimestamp" not in pod["metadata"]]
+    assert [
+        pod for pod in acting.objects(workload, PODS) if "deletionTimestamp" not in pod["metadata"]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -187,10 +204,18 @@ def test_what_runs_on_after_the_end_is_removed(
     acting: Acting, status: Status, minutes: int, policy: CleanPodPolicy | None, goes: bool
 ) -> None:
     workload = running(acting, acting.submit(lifecycle=Lifecycle(clean_pod_policy=policy)))
-    calls.delete(acting.client, JOBS, "train1", namespace=acting.project.namespace, propagation="Orphan")
-    Workload.objects.filter(pk=workload.pk).update(status=status, ended_at=timezone.now() - timedelta(minutes=minutes))
+    calls.delete(
+        acting.client, JOBS, "train1", namespace=acting.project.namespace, propagation="Orphan"
+    )
+    Workload.objects.filter(pk=workload.pk).update(
+        status=status, ended_at=timezone.now() - timedelta(minutes=minutes)
+    )
     tasks.tidy(str(workload.pk))
     if goes:
         eventually(lambda: acting.pods(workload) == [])
     else:
-        assert [pod for pod in acting.objects(workload, PODS) if "deletionTimestamp" not in pod["metadata"]]
+        assert [
+            pod
+            for pod in acting.objects(workload, PODS)
+            if "deletionTimestamp" not in pod["metadata"]
+        ]

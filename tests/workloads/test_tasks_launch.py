@@ -31,7 +31,9 @@ class Killed(BaseException):
 
 
 class Dying(Client):
-    """Ends the process as soon as the n-th request has taken effect, or loses its answer; `sent` counts them."""
+    """Ends the process as soon as the n-th request has taken effect, or loses its answer; `sent`
+    counts them.
+    """
 
     def __init__(self, client: Client, last: int, how: BaseException) -> None:
         super().__init__(client.access, timeouts=client.timeouts)
@@ -49,8 +51,15 @@ def foreign_job(acting: Acting, name: str, **labels: str) -> None:
     provision.project(acting.project)
     container = {"name": "c", "image": "i", "command": ["true"]}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": labels}, "spec": {"template": template}}
-    calls.create(acting.client, JOBS, body, namespace=acting.project.namespace, manager="kubectl-create")
+    body = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"template": template},
+    }
+    calls.create(
+        acting.client, JOBS, body, namespace=acting.project.namespace, manager="kubectl-create"
+    )
 
 
 def launched(workload: Workload) -> Workload:
@@ -61,11 +70,15 @@ def launched(workload: Workload) -> Workload:
 
 @pytest.mark.parametrize("distributed", [False, True])
 def test_a_workload_runs_to_its_end(acting: Acting, distributed: bool) -> None:
-    workload = launched((acting.submit_distributed if distributed else acting.submit)(command=QUICK))
+    workload = launched(
+        (acting.submit_distributed if distributed else acting.submit)(command=QUICK)
+    )
     assert workload.job_uid == acting.jobs(workload)[0]["metadata"]["uid"]
     assert (workload.next_try_at, workload.tries, workload.trouble) == (None, 0, "")
     acting.until(workload, Status.COMPLETED)
-    assert workload.ended.startswith(("2 succeeded", "1 succeeded, 1 stopped") if distributed else "1 succeeded")
+    assert workload.ended.startswith(
+        ("2 succeeded", "1 succeeded, 1 stopped") if distributed else "1 succeeded"
+    )
 
 
 def test_launching_again_makes_nothing_anew(acting: Acting) -> None:
@@ -122,17 +135,38 @@ def test_a_name_that_somebody_else_has_is_refused_with_who_and_what_to_do(acting
 
 
 def test_a_name_that_another_workload_of_muster_has_is_refused(acting: Acting) -> None:
-    foreign_job(acting, "train1", **{manifests.MANAGED_BY: manifests.MUSTER, manifests.WORKLOAD: "w-1", manifests.ATTEMPT: "1"})
+    foreign_job(
+        acting,
+        "train1",
+        **{
+            manifests.MANAGED_BY: manifests.MUSTER,
+            manifests.WORKLOAD: "w-1",
+            manifests.ATTEMPT: "1",
+        },
+    )
     assert "belongs to another workload of Muster, w-1" in launched(acting.submit()).reason
 
 
-def test_what_a_deleted_workload_left_under_the_name_makes_way(acting: Acting, asked: list[tuple[str, ...]]) -> None:
+def test_what_a_deleted_workload_left_under_the_name_makes_way(
+    acting: Acting, asked: list[tuple[str, ...]]
+) -> None:
     gone = acting.submit()
     journal.asked_to_delete(gone.pk, None)
     journal.released(gone.pk)
-    foreign_job(acting, "train1", **{manifests.MANAGED_BY: manifests.MUSTER, manifests.WORKLOAD: str(gone.pk), manifests.ATTEMPT: "1"})
+    foreign_job(
+        acting,
+        "train1",
+        **{
+            manifests.MANAGED_BY: manifests.MUSTER,
+            manifests.WORKLOAD: str(gone.pk),
+            manifests.ATTEMPT: "1",
+        },
+    )
     workload = launched(acting.submit())
-    assert (workload.status, asked) == (Status.CREATING, [("remove", str(gone.pk)), ("launch", str(workload.pk), "1")])
+    assert (workload.status, asked) == (
+        Status.CREATING,
+        [("remove", str(gone.pk)), ("launch", str(workload.pk), "1")],
+    )
     tasks.remove(str(gone.pk))
     acting.repeat(tasks.launch, workload, lambda: workload.job_uid)
 
@@ -142,10 +176,19 @@ def test_limits_that_refuse_what_is_there_already_do_not_fail_it(cast: Cast) -> 
     Project.objects.update(synced_at="2026-01-01T00:00:00Z")
     workload = Acting(cast, None).submit()  # type: ignore[arg-type]
     (job,) = manifests.build(from_json(workload.spec), workload_id=str(workload.pk))
-    job["metadata"] |= {"uid": "u1", "resourceVersion": "7", "creationTimestamp": "2026-11-21T00:00:00Z"}
-    steps = refusal(403, "Forbidden"), lambda exchange: exchange.answer(200, json.dumps(job).encode())
+    job["metadata"] |= {
+        "uid": "u1",
+        "resourceVersion": "7",
+        "creationTimestamp": "2026-11-21T00:00:00Z",
+    }
+    steps = (
+        refusal(403, "Forbidden"),
+        lambda exchange: exchange.answer(200, json.dumps(job).encode()),
+    )
     with FaultServer(*steps) as server:
-        cast.cluster.kubeconfig = NOWHERE.replace("https://127.0.0.1:1", f"http://127.0.0.1:{server.port}")
+        cast.cluster.kubeconfig = NOWHERE.replace(
+            "https://127.0.0.1:1", f"http://127.0.0.1:{server.port}"
+        )
         cast.cluster.save()
         assert (launched(workload).status, workload.job_uid) == (Status.CREATING, "u1")
 
@@ -164,7 +207,9 @@ def test_of_the_messages_for_one_step_one_goes_on(cast: Cast, asked: list[tuple[
 
 
 def test_what_the_cluster_refuses_is_told_with_the_fields(acting: Acting) -> None:
-    wrong = Setup(environment=Environment(image="any", variables=(Variable("A B=", "1"),), command=("true",)))
+    wrong = Setup(
+        environment=Environment(image="any", variables=(Variable("A B=", "1"),), command=("true",))
+    )
     workload = launched(acting.submit(setup=wrong))
     assert workload.status == Status.FAILED
     assert workload.reason.startswith("The cluster refused it:")
@@ -175,7 +220,9 @@ def test_without_the_operator_it_is_refused_with_what_is_missing(cast: Cast) -> 
     Project.objects.update(synced_at="2026-01-01T00:00:00Z")
     acting = Acting(cast, None)  # type: ignore[arg-type]
     with FaultServer(lambda exchange: exchange.answer(404, b"404 page not found")) as server:
-        cast.cluster.kubeconfig = NOWHERE.replace("https://127.0.0.1:1", f"http://127.0.0.1:{server.port}")
+        cast.cluster.kubeconfig = NOWHERE.replace(
+            "https://127.0.0.1:1", f"http://127.0.0.1:{server.port}"
+        )
         cast.cluster.save()
         workload = launched(acting.submit_distributed())
     assert workload.status == Status.FAILED
@@ -186,7 +233,9 @@ def test_a_cluster_that_asks_for_patience_gets_it(cast: Cast) -> None:
     Project.objects.update(synced_at="2026-01-01T00:00:00Z")
     acting = Acting(cast, None)  # type: ignore[arg-type]
     with FaultServer(refusal(429, "TooManyRequests", "Retry-After: 7")) as server:
-        cast.cluster.kubeconfig = NOWHERE.replace("https://127.0.0.1:1", f"http://127.0.0.1:{server.port}")
+        cast.cluster.kubeconfig = NOWHERE.replace(
+            "https://127.0.0.1:1", f"http://127.0.0.1:{server.port}"
+        )
         cast.cluster.save()
         before = acting.submit()
         workload = launched(before)
@@ -219,14 +268,18 @@ def test_a_namespace_that_is_gone_is_made_again(acting: Acting) -> None:
 
 def test_a_namespace_of_somebody_else_is_not_used(acting: Acting) -> None:
     metadata = {"name": acting.project.namespace}
-    calls.create(acting.client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    calls.create(
+        acting.client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+    )
     workload = launched(acting.submit())
     assert workload.status == Status.CREATING
     assert "Muster did not make it" in workload.trouble
     assert acting.jobs(workload) == []
 
 
-def test_a_workload_stopped_while_it_is_launched_leaves_nothing(acting: Acting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workload_stopped_while_it_is_launched_leaves_nothing(
+    acting: Acting, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workload = acting.submit()
     create = calls.create
 

@@ -1,4 +1,6 @@
-"""What was lost is found again: by the sweep of the database, by the poll of a cluster. And what is old goes."""
+"""What was lost is found again: by the sweep of the database, by the poll of a cluster. And what is
+old goes.
+"""
 
 import itertools
 from collections.abc import Callable
@@ -44,7 +46,9 @@ def past(seconds: float = 1) -> Any:
     return timezone.now() - timedelta(seconds=seconds)
 
 
-def test_a_submission_whose_message_was_lost_is_found_and_reaches_the_cluster(acting: Acting, asked: Asked) -> None:
+def test_a_submission_whose_message_was_lost_is_found_and_reaches_the_cluster(
+    acting: Acting, asked: Asked
+) -> None:
     workload = acting.submit()
     tasks.sweep()
     assert asked == []
@@ -65,8 +69,18 @@ def test_a_step_that_was_just_asked_for_is_not_asked_for_again(here: Acting, ask
 
 def test_what_is_due_is_either_asked_for_or_not_due_any_more(here: Acting, asked: Asked) -> None:
     rows = {}
-    for number, (status, desired, job_uid) in enumerate(itertools.product(Status, Desired, ["", "u-1"])):
-        rows[set_(here.submit(f"train{number}"), status=status, desired=desired, job_uid=job_uid, next_try_at=past())] = (
+    for number, (status, desired, job_uid) in enumerate(
+        itertools.product(Status, Desired, ["", "u-1"])
+    ):
+        rows[
+            set_(
+                here.submit(f"train{number}"),
+                status=status,
+                desired=desired,
+                job_uid=job_uid,
+                next_try_at=past(),
+            )
+        ] = (
             status,
             desired,
             job_uid,
@@ -88,15 +102,22 @@ def wanted(status: Status, desired: Desired, job_uid: str) -> str:
     return "reconcile" if status in STARTING | LEAVING else ""
 
 
-@pytest.mark.parametrize(("status", "desired"), [("Creating", "Running"), ("Stopping", "Stopped"), ("Deleting", "Deleted")])
-def test_a_workload_long_on_its_way_without_a_word_is_looked_at(here: Acting, asked: Asked, status: str, desired: str) -> None:
+@pytest.mark.parametrize(
+    ("status", "desired"),
+    [("Creating", "Running"), ("Stopping", "Stopped"), ("Deleting", "Deleted")],
+)
+def test_a_workload_long_on_its_way_without_a_word_is_looked_at(
+    here: Acting, asked: Asked, status: str, desired: str
+) -> None:
     workload = here.submit()
     set_(workload, status=status, desired=desired, next_try_at=None, status_at=past(61))
     tasks.sweep()
     assert len(asked) == 1
 
 
-def test_a_sweep_is_bounded_and_the_next_one_takes_the_next(here: Acting, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_is_bounded_and_the_next_one_takes_the_next(
+    here: Acting, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sweeping, "BATCH", 2)
     for number in range(5):
         set_(here.submit(f"train{number}"), next_try_at=past(10 - number))
@@ -105,7 +126,9 @@ def test_a_sweep_is_bounded_and_the_next_one_takes_the_next(here: Acting, asked:
     assert len(asked) == len(set(asked)) == 5
 
 
-def test_workloads_of_a_silent_cluster_wait_and_the_cluster_is_asked(here: Acting, asked: Asked) -> None:
+def test_workloads_of_a_silent_cluster_wait_and_the_cluster_is_asked(
+    here: Acting, asked: Asked
+) -> None:
     workload = here.submit()
     set_(workload, next_try_at=past())
     Cluster.objects.update(unreachable_since=past())
@@ -114,16 +137,26 @@ def test_workloads_of_a_silent_cluster_wait_and_the_cluster_is_asked(here: Actin
 
 
 @pytest.mark.parametrize(
-    ("status", "seconds", "goes"), [("Completed", 61, True), ("Failed", 61, True), ("Completed", 59, False), ("Stopped", 99, False)]
+    ("status", "seconds", "goes"),
+    [
+        ("Completed", 61, True),
+        ("Failed", 61, True),
+        ("Completed", 59, False),
+        ("Stopped", 99, False),
+    ],
 )
-def test_an_ended_workload_is_deleted_when_its_time_is_up(here: Acting, asked: Asked, status: str, seconds: int, goes: bool) -> None:
+def test_an_ended_workload_is_deleted_when_its_time_is_up(
+    here: Acting, asked: Asked, status: str, seconds: int, goes: bool
+) -> None:
     workload = here.submit(lifecycle=Lifecycle(auto_delete_seconds=60))
     set_(workload, status=status, ended_at=past(seconds), next_try_at=None)
     tasks.sweep()
     workload.refresh_from_db()
     assert (workload.status == Status.DELETING) is goes
     assert asked == ([("remove", str(workload.pk))] if goes else [])
-    told = AuditEntry.objects.filter(entity="workload", event="delete", entity_id=str(workload.pk), user=None)
+    told = AuditEntry.objects.filter(
+        entity="workload", event="delete", entity_id=str(workload.pk), user=None
+    )
     why = "Deleted: it had ended, and the time for which it was to be kept was over."
     assert list(told.values_list("subject", "text")) == ([("Muster", why)] if goes else [])
 
@@ -131,15 +164,26 @@ def test_an_ended_workload_is_deleted_when_its_time_is_up(here: Acting, asked: A
 def test_the_poll_finds_what_an_overtaken_launch_left(acting: Acting, asked: Asked) -> None:
     workload = acting.submit()
     tasks.launch(str(workload.pk))
-    set_(workload, status=Status.STOPPED, desired=Desired.STOPPED, job=None, job_uid="", next_try_at=None)
+    set_(
+        workload,
+        status=Status.STOPPED,
+        desired=Desired.STOPPED,
+        job=None,
+        job_uid="",
+        next_try_at=None,
+    )
     acting.poll()
     assert ("stop", str(workload.pk)) in asked
     acting.repeat(tasks.stop, workload, lambda: not acting.jobs(workload))
     assert workload.status == Status.STOPPED
 
 
-def test_the_poll_asks_for_finished_pods_to_be_removed_where_that_is_wanted(acting: Acting, asked: Asked) -> None:
-    wanted = acting.submit_distributed("all", QUICK, lifecycle=Lifecycle(clean_pod_policy=CleanPodPolicy.ALL))
+def test_the_poll_asks_for_finished_pods_to_be_removed_where_that_is_wanted(
+    acting: Acting, asked: Asked
+) -> None:
+    wanted = acting.submit_distributed(
+        "all", QUICK, lifecycle=Lifecycle(clean_pod_policy=CleanPodPolicy.ALL)
+    )
     other = acting.submit_distributed("none", QUICK)
     for workload in (wanted, other):
         tasks.launch(str(workload.pk))
@@ -148,7 +192,9 @@ def test_the_poll_asks_for_finished_pods_to_be_removed_where_that_is_wanted(acti
     assert {each for each in asked if each[0] == "tidy"} == {("tidy", str(wanted.pk))}
 
 
-def test_the_poll_asks_for_pods_that_run_on_after_a_failure_to_be_removed(acting: Acting, asked: Asked) -> None:
+def test_the_poll_asks_for_pods_that_run_on_after_a_failure_to_be_removed(
+    acting: Acting, asked: Asked
+) -> None:
     left, fine = (acting.submit_distributed(name) for name in ("left", "fine"))
     for workload in (left, fine):
         tasks.launch(str(workload.pk))
@@ -165,7 +211,11 @@ def test_a_job_deleted_behind_our_back_is_noticed_by_poll_and_by_looking(acting:
         tasks.launch(str(workload.pk))
         acting.until(workload, Status.RUNNING)
         calls.delete(acting.client, PYTORCHJOBS, name, namespace=acting.project.namespace)
-        acting.repeat((lambda _, look=look: look()) if look else tasks.reconcile, workload, lambda w=workload: w.status == Status.STOPPED)
+        acting.repeat(
+            (lambda _, look=look: look()) if look else tasks.reconcile,
+            workload,
+            lambda w=workload: w.status == Status.STOPPED,
+        )
         assert "not by Muster" in workload.reason
 
 
@@ -194,7 +244,9 @@ def test_what_comes_while_one_looks_is_not_missed_whatever_the_clusters_clock(
         tasks.launch(str(workload.pk))
         acting.repeat(tasks.reconcile, workload, lambda: workload.status == Status.RUNNING)
 
-    monkeypatch.setattr(connections, "client", lambda cluster: Meanwhile(acting.client, about, launch_and_see))
+    monkeypatch.setattr(
+        connections, "client", lambda cluster: Meanwhile(acting.client, about, launch_and_see)
+    )
     monkeypatch.setattr(timezone, "now", lambda: datetime.now(UTC) + timedelta(hours=1))
     acting.poll()
     workload.refresh_from_db()
@@ -208,7 +260,9 @@ def test_a_kind_that_is_not_served_for_a_moment_ends_nothing(cast: Cast) -> None
     journal.observed(cast.cluster.pk, [*jobs(made.job()), *pods(made.pod("master"))])
     before = Workload.objects.values().get()
     with FaultServer(lambda exchange: exchange.answer(404, b"404 page not found")) as server:
-        cast.cluster.kubeconfig = NOWHERE.replace("https://127.0.0.1:1", f"http://127.0.0.1:{server.port}")
+        cast.cluster.kubeconfig = NOWHERE.replace(
+            "https://127.0.0.1:1", f"http://127.0.0.1:{server.port}"
+        )
         cast.cluster.save()
         here.poll()
         tasks.reconcile(str(workload.pk))
@@ -257,7 +311,10 @@ def test_what_is_old_goes_and_the_rest_stays(here: Acting) -> None:
 
 def test_the_clock_asks_for_steps_that_there_are_and_its_messages_do_not_pile_up() -> None:
     assert {entry["task"] for entry in app.conf.beat_schedule.values()} <= set(app.tasks)
-    assert app.conf.beat_schedule["workloads.tasks.sweeping.sweep"]["schedule"].total_seconds() == settings.OPTIONS.sweep_seconds
+    assert (
+        app.conf.beat_schedule["workloads.tasks.sweeping.sweep"]["schedule"].total_seconds()
+        == settings.OPTIONS.sweep_seconds
+    )
     for entry in app.conf.beat_schedule.values():
         assert entry["options"]["expires"] <= entry["schedule"].total_seconds()
 

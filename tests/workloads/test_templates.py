@@ -33,7 +33,10 @@ def test_a_workload_is_saved_as_a_template(cast: Cast) -> None:
     workload = actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
     client = Client()
     client.force_login(cast.bob)
-    assert f"?copy={workload.pk}&amp;as=template" in client.get(f"/workloads/{workload.pk}").content.decode()
+    assert (
+        f"?copy={workload.pk}&amp;as=template"
+        in client.get(f"/workloads/{workload.pk}").content.decode()
+    )
     page = client.get(f"/workloads/new?copy={workload.pk}&as=template", follow=True)
     assert page.status_code == 200
     given = {"name": "again", "scope": f"project:{cast.team_a.pk}", "locked": ["section:compute"]}
@@ -53,7 +56,11 @@ def test_the_page_says_what_each_thing_would_be_locked_to(cast: Cast) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [({"name": ""}, "Give it a name"), ({"scope": "tenant"}, "Choose who can use it"), ({"locked": ["nothing"]}, "Select a valid choice")],
+    [
+        ({"name": ""}, "Give it a name"),
+        ({"scope": "tenant"}, "Choose who can use it"),
+        ({"locked": ["nothing"]}, "Select a valid choice"),
+    ],
 )
 def test_what_is_wrong_with_it_is_said(cast: Cast, changes: dict[str, Any], words: str) -> None:
     walk = Walk(cast).started().set_up().send()
@@ -67,7 +74,10 @@ def test_what_is_wrong_with_it_is_said(cast: Cast, changes: dict[str, Any], word
 def test_a_name_that_is_taken_is_refused_beside_it(cast: Cast) -> None:
     saved(cast)
     walk = filled(cast)
-    answer = walk.client.post(f"/workloads/new/{walk.draft.pk}/template", {"name": "mine", "scope": f"project:{cast.team_a.pk}"})
+    answer = walk.client.post(
+        f"/workloads/new/{walk.draft.pk}/template",
+        {"name": "mine", "scope": f"project:{cast.team_a.pk}"},
+    )
     assert answer.status_code == 422
     assert "There is one called mine already" in answer.content.decode()
 
@@ -89,4 +99,7 @@ def test_a_draft_is_saved_by_its_owner_only(cast: Cast) -> None:
 
 
 def test_scopes(cast: Cast) -> None:
-    assert (saved(cast, scope="tenant").scope, saved(cast, name="other").scope) == (TENANT, of_project(cast.team_a))
+    assert (saved(cast, scope="tenant").scope, saved(cast, name="other").scope) == (
+        TENANT,
+        of_project(cast.team_a),
+    )

@@ -1,4 +1,6 @@
-"""A template is made and changed in the wizard; the second of two who do so learns what changed meanwhile."""
+"""A template is made and changed in the wizard; the second of two who do so learns what changed
+meanwhile.
+"""
 
 import re
 
@@ -36,7 +38,11 @@ def test_a_template_is_made_from_nothing(cast: Cast) -> None:
     assert 'name="name"' not in walk.text
     assert 'name="template"' not in walk.text
     walk = to_save(walk.send(architecture="Distributed", project=str(cast.team_a.pk)).set_up())
-    walk.page = walk.client.post(walk.page.request["PATH_INFO"], {"name": "new", "scope": "tenant", "locked": ["workers"]}, follow=True)
+    walk.page = walk.client.post(
+        walk.page.request["PATH_INFO"],
+        {"name": "new", "scope": "tenant", "locked": ["workers"]},
+        follow=True,
+    )
     assert walk.page.request["PATH_INFO"] == "/templates"
     assert Template.objects.get().locked == ["workers"]
     assert not Workload.objects.exists()
@@ -50,10 +56,19 @@ def test_a_template_is_changed_in_the_wizard(cast: Cast) -> None:
     assert re.search(r'value="image"[^>]* checked', text)
     sealed = re.search(r'name="started_from" value="([^"]+)"', text)
     assert sealed
-    given = {"name": "mine", "scope": f"project:{cast.team_a.pk}", "locked": ["workers"], "started_from": sealed[1]}
+    given = {
+        "name": "mine",
+        "scope": f"project:{cast.team_a.pk}",
+        "locked": ["workers"],
+        "started_from": sealed[1],
+    }
     assert walk.client.post(walk.page.request["PATH_INFO"], given).status_code == 302
     template.refresh_from_db()
-    assert (template.version, template.locked, template.form["setup"]["image"]) == (2, ["workers"], ["team/newer:2"])
+    assert (template.version, template.locked, template.form["setup"]["image"]) == (
+        2,
+        ["workers"],
+        ["team/newer:2"],
+    )
     assert not Draft.objects.filter(data__has_key="making").exists()
 
 
@@ -64,7 +79,12 @@ def test_the_second_of_two_learns_what_changed_meanwhile(cast: Cast) -> None:
     assert sealed
     form = template.form | {"setup": template.form["setup"] | {"workers": ["9"]}}
     assets.change(template, {"form": form}, scope=template.scope, by=cast.bob)
-    given = {"name": "mine", "scope": f"project:{cast.team_a.pk}", "locked": ["image"], "started_from": sealed[1]}
+    given = {
+        "name": "mine",
+        "scope": f"project:{cast.team_a.pk}",
+        "locked": ["image"],
+        "started_from": sealed[1],
+    }
     late = walk.client.post(walk.page.request["PATH_INFO"], given)
     assert late.status_code == 409
     text = late.content.decode()
@@ -72,7 +92,12 @@ def test_the_second_of_two_learns_what_changed_meanwhile(cast: Cast) -> None:
     assert "by bob" in text
     again = re.search(r'name="started_from" value="([^"]+)"', text)
     assert again
-    assert walk.client.post(walk.page.request["PATH_INFO"], given | {"started_from": again[1]}).status_code == 302
+    assert (
+        walk.client.post(
+            walk.page.request["PATH_INFO"], given | {"started_from": again[1]}
+        ).status_code
+        == 302
+    )
     template.refresh_from_db()
     assert (template.version, template.form["setup"]["image"]) == (3, ["team/newer:2"])
 

@@ -18,7 +18,16 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_locked_field_is_shown_as_such_and_is_not_sent(cast: Cast) -> None:
-    walk = used(cast, saved(cast, "image", "environment_choice", "variables", **{"variables-0-name": "A", "variables-0-value": "1"}))
+    walk = used(
+        cast,
+        saved(
+            cast,
+            "image",
+            "environment_choice",
+            "variables",
+            **{"variables-0-name": "A", "variables-0-value": "1"},
+        ),
+    )
     assert walk.text.count("Set by the template mine.") == 3
     assert re.search(r'name="image"[^>]* disabled', walk.text)
     assert "disabled" in walk.text.split('data-rows="variables"')[1].split(">")[0]
@@ -30,16 +39,29 @@ def test_a_locked_field_is_shown_as_such_and_is_not_sent(cast: Cast) -> None:
     [
         ("image", {"image": "evil/image"}),
         ("environment_choice", {"environment_choice": "custom"}),
-        ("compute_choice", {"compute_choice": "custom", "gpu_devices": "8", "gpu_share": "whole", "cpu_request": "64"}),
+        (
+            "compute_choice",
+            {
+                "compute_choice": "custom",
+                "gpu_devices": "8",
+                "gpu_share": "whole",
+                "cpu_request": "64",
+            },
+        ),
         ("workers", {"workers": "100"}),
         ("variables", {"variables-0-name": "B", "variables-0-value": "2"}),
         ("section:environment", {"command": "sh -c 'evil'", "security": "x", "host_network": "on"}),
-        ("volumes", {"volumes-0-kind": "hostPath", "volumes-0-source": "/", "volumes-0-path": "/host"}),
+        (
+            "volumes",
+            {"volumes-0-kind": "hostPath", "volumes-0-source": "/", "volumes-0-path": "/host"},
+        ),
         ("priority", {"priority": "very-high"}),
         ("preemptibility", {"preemptibility": "non-preemptible"}),
     ],
 )
-def test_a_tampered_request_takes_the_templates_value(cast: Cast, locked: str, tampered: dict[str, str]) -> None:
+def test_a_tampered_request_takes_the_templates_value(
+    cast: Cast, locked: str, tampered: dict[str, str]
+) -> None:
     template = saved(cast, locked)
     untouched = the_spec(used(cast, template))
     Workload.objects.all().delete()
@@ -49,7 +71,11 @@ def test_a_tampered_request_takes_the_templates_value(cast: Cast, locked: str, t
 
 
 def test_the_configuration_can_be_locked(cast: Cast) -> None:
-    walk = Walk(cast, "alice").started(configuration="workers-only", project=str(cast.team_a.pk)).set_up()
+    walk = (
+        Walk(cast, "alice")
+        .started(configuration="workers-only", project=str(cast.team_a.pk))
+        .set_up()
+    )
     given = {"name": "mine", "scope": "tenant", "locked": ["configuration"]}
     walk.client.post(f"/workloads/new/{walk.draft.pk}/template", given)
     again = used(cast, Template.objects.get())

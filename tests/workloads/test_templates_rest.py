@@ -23,16 +23,34 @@ TEMPLATES = "/workload-templates"
 
 
 def a_template(cast: Cast, name: str = "mine", **more: Any) -> dict[str, Any]:
-    spec = {"image": "team/mine:1", "distributedFramework": "PyTorch", "numWorkers": 3, "compute": {"gpuDevicesRequest": 1}}
-    meta = {"name": name, "description": "about it", "scope": "project", "projectId": cast.team_a.pk}
+    spec = {
+        "image": "team/mine:1",
+        "distributedFramework": "PyTorch",
+        "numWorkers": 3,
+        "compute": {"gpuDevicesRequest": 1},
+    }
+    meta = {
+        "name": name,
+        "description": "about it",
+        "scope": "project",
+        "projectId": cast.team_a.pk,
+    }
     return {"meta": meta, "spec": spec} | more
 
 
 def test_a_template_is_made_read_and_deleted_over_rest(cast: Cast) -> None:
     bob = Caller(cast.bob)
     told = bob("POST", TEMPLATES, a_template(cast, locked=["image"]), 202)
-    assert (told["spec"]["image"], told["spec"]["numWorkers"], told["locked"]) == ("team/mine:1", 3, ["image"])
-    assert (told["meta"]["name"], told["meta"]["projectId"], told["distributedFramework"]) == ("mine", cast.team_a.pk, "PyTorch")
+    assert (told["spec"]["image"], told["spec"]["numWorkers"], told["locked"]) == (
+        "team/mine:1",
+        3,
+        ["image"],
+    )
+    assert (told["meta"]["name"], told["meta"]["projectId"], told["distributedFramework"]) == (
+        "mine",
+        cast.team_a.pk,
+        "PyTorch",
+    )
     one = f"{TEMPLATES}/{told['meta']['id']}"
     assert bob("GET", one) == told
     assert [each["meta"]["name"] for each in bob("GET", TEMPLATES)["entries"]] == ["mine"]
@@ -74,15 +92,26 @@ def test_templates_of_other_teams_are_not_there(cast: Cast) -> None:
         ({"meta": {"name": "x", "scope": "project", "projectId": 10**9}}, "meta.scope"),
     ],
 )
-def test_what_is_wrong_with_a_body_is_named(cast: Cast, changes: dict[str, Any], field: str) -> None:
+def test_what_is_wrong_with_a_body_is_named(
+    cast: Cast, changes: dict[str, Any], field: str
+) -> None:
     refused = Caller(cast.bob)("POST", TEMPLATES, a_template(cast) | changes, 400)
     assert field in [each["field"] for each in refused["details"]]
     assert not Template.objects.exists()
 
 
 def test_a_standard_template_has_no_framework(cast: Cast) -> None:
-    told = Caller(cast.bob)("POST", TEMPLATES, a_template(cast) | {"spec": {"image": "x", "completions": 4, "parallelism": 2}}, 202)
-    assert (told["architecture"], told["distributedFramework"], told["spec"]["completions"]) == ("Standard", None, 4)
+    told = Caller(cast.bob)(
+        "POST",
+        TEMPLATES,
+        a_template(cast) | {"spec": {"image": "x", "completions": 4, "parallelism": 2}},
+        202,
+    )
+    assert (told["architecture"], told["distributedFramework"], told["spec"]["completions"]) == (
+        "Standard",
+        None,
+        4,
+    )
 
 
 def from_template(cast: Cast, template: Template, **spec: Any) -> dict[str, Any]:
@@ -94,10 +123,20 @@ def test_a_submission_is_merged_over_its_template(cast: Cast) -> None:
     body = from_template(cast, template, numWorkers=7, compute={"cpuCoreRequest": 2})
     told = Caller(cast.bob)("POST", "/workloads/distributed", body, 202)
     spec = from_json(Workload.objects.get().spec)
-    assert (spec.workers, spec.setup.environment.image, spec.setup.compute.cpu_request) == (7, "team/mine:1", "2")
+    assert (spec.workers, spec.setup.environment.image, spec.setup.compute.cpu_request) == (
+        7,
+        "team/mine:1",
+        "2",
+    )
     assert spec.setup.compute.gpus.portion is not None
-    used_kinds = {row.kind: row.name for row in Workload.objects.get(pk=told["workloadId"]).assets.all()}
-    assert used_kinds == {"environment": "allreduce", "compute": "small-fraction", "template": "mine"}
+    used_kinds = {
+        row.kind: row.name for row in Workload.objects.get(pk=told["workloadId"]).assets.all()
+    }
+    assert used_kinds == {
+        "environment": "allreduce",
+        "compute": "small-fraction",
+        "template": "mine",
+    }
 
 
 @pytest.mark.parametrize(
@@ -105,12 +144,22 @@ def test_a_submission_is_merged_over_its_template(cast: Cast) -> None:
     [
         ("image", {"image": "evil/image"}, "spec.image"),
         ("workers", {"numWorkers": 100}, "spec.numWorkers"),
-        ("compute_choice", {"compute": {"gpuDevicesRequest": 8, "gpuPortionRequest": 1.0}}, "spec.compute"),
-        ("variables", {"environmentVariables": [{"name": "B", "value": "2"}]}, "spec.environmentVariables"),
+        (
+            "compute_choice",
+            {"compute": {"gpuDevicesRequest": 8, "gpuPortionRequest": 1.0}},
+            "spec.compute",
+        ),
+        (
+            "variables",
+            {"environmentVariables": [{"name": "B", "value": "2"}]},
+            "spec.environmentVariables",
+        ),
         ("preemptibility", {"preemptibility": "non-preemptible"}, "spec.preemptibility"),
     ],
 )
-def test_a_change_of_what_is_locked_is_refused_by_name(cast: Cast, locked: str, spec: dict[str, Any], field: str) -> None:
+def test_a_change_of_what_is_locked_is_refused_by_name(
+    cast: Cast, locked: str, spec: dict[str, Any], field: str
+) -> None:
     template = saved(cast, locked)
     bob = Caller(cast.bob)
     refused = bob("POST", "/workloads/distributed", from_template(cast, template, **spec), 400)
@@ -122,7 +171,10 @@ def test_a_change_of_what_is_locked_is_refused_by_name(cast: Cast, locked: str, 
 
 def test_a_masters_own_spec_does_not_get_round_a_lock(cast: Cast) -> None:
     template = saved(cast, "image")
-    body = from_template(cast, template) | {"masterSpecSameAsWorker": False, "masterSpec": {"image": "evil/image"}}
+    body = from_template(cast, template) | {
+        "masterSpecSameAsWorker": False,
+        "masterSpec": {"image": "evil/image"},
+    }
     refused = Caller(cast.bob)("POST", "/workloads/distributed", body, 400)
     assert refused["details"][0]["field"] == "spec.image"
 
@@ -138,11 +190,16 @@ def test_a_template_that_cannot_be_used_is_refused(cast: Cast, key: str) -> None
 
 def test_a_template_of_the_other_architecture_is_refused(cast: Cast) -> None:
     body = from_template(cast, saved(cast), image="x")
-    assert "another address" in Caller(cast.bob)("POST", "/workloads/trainings", body, 400)["details"][0]["message"]
+    assert (
+        "another address"
+        in Caller(cast.bob)("POST", "/workloads/trainings", body, 400)["details"][0]["message"]
+    )
 
 
 def test_an_asset_that_is_gone_has_to_be_replaced_by_the_body(cast: Cast) -> None:
-    environment = Environment.objects.create(name="theirs", image="x", framework="PyTorch", project=cast.team_a)
+    environment = Environment.objects.create(
+        name="theirs", image="x", framework="PyTorch", project=cast.team_a
+    )
     template = saved(cast, image="", environment_choice=str(environment.pk))
     Environment.objects.filter(pk=environment.pk).delete()
     bob = Caller(cast.bob)
@@ -152,10 +209,17 @@ def test_an_asset_that_is_gone_has_to_be_replaced_by_the_body(cast: Cast) -> Non
 
 
 @pytest.mark.parametrize("others", [0, 1])
-def test_only_what_the_asker_may_see_is_named_and_the_rest_is_counted(cast: Cast, others: int) -> None:
-    environment = Environment.objects.create(name="hush-env", image="x", framework="PyTorch", project=cast.team_b)
+def test_only_what_the_asker_may_see_is_named_and_the_rest_is_counted(
+    cast: Cast, others: int
+) -> None:
+    environment = Environment.objects.create(
+        name="hush-env", image="x", framework="PyTorch", project=cast.team_b
+    )
     sources = [
-        DataSource.objects.create(name=f"hush-{n}", kind="nfs", path="/x", origin={}, project=cast.team_b) for n in range(2 + others)
+        DataSource.objects.create(
+            name=f"hush-{n}", kind="nfs", path="/x", origin={}, project=cast.team_b
+        )
+        for n in range(2 + others)
     ]
     template = saved(cast)
     names = {str(each.pk): each.name for each in (environment, *sources)}
@@ -165,14 +229,25 @@ def test_only_what_the_asker_may_see_is_named_and_the_rest_is_counted(cast: Cast
     template.project = None
     template.save()
     if others:
-        DataSource.objects.filter(pk=sources[0].pk).update(project=None, cluster=Cluster.objects.create(name="other", server="https://x"))
-        AccessRule.objects.create(user=cast.bob, cluster=Cluster.objects.get(name="other"), role=VIEWER)
-    told = Caller(cast.bob)("POST", "/workloads/distributed", from_template(cast, template), 400)["message"]
+        DataSource.objects.filter(pk=sources[0].pk).update(
+            project=None, cluster=Cluster.objects.create(name="other", server="https://x")
+        )
+        AccessRule.objects.create(
+            user=cast.bob, cluster=Cluster.objects.get(name="other"), role=VIEWER
+        )
+    told = Caller(cast.bob)("POST", "/workloads/distributed", from_template(cast, template), 400)[
+        "message"
+    ]
     assert "The template's environment is not there any more, or not for use in team-a." in told
-    assert f"3 {'more ' if others else ''}of the template's data sources are not there any more" in told
+    assert (
+        f"3 {'more ' if others else ''}of the template's data sources are not there any more"
+        in told
+    )
     assert ("data source hush-0 is" in told) == bool(others)
     assert told.count("hush-") == others
-    for_alice = Caller(cast.alice)("POST", "/workloads/distributed", from_template(cast, template), 400)["message"]
+    for_alice = Caller(cast.alice)(
+        "POST", "/workloads/distributed", from_template(cast, template), 400
+    )["message"]
     assert "environment hush-env is not there any more, or not for use in team-a" in for_alice
     assert "Another data source of the template is" in for_alice
 
@@ -186,5 +261,7 @@ def test_a_list_of_templates_asks_as_much_with_200(cast: Cast) -> None:
         with CaptureQueriesContext(connection) as captured:
             bob("GET", f"{TEMPLATES}?limit=200")
         counts.append(len(captured))
-        Template.objects.bulk_create(Template(name=f"t-{number}-{each}", project=cast.team_a) for each in range(200))
+        Template.objects.bulk_create(
+            Template(name=f"t-{number}-{each}", project=cast.team_a) for each in range(200)
+        )
     assert counts[0] == counts[1]

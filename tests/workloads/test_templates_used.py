@@ -1,4 +1,6 @@
-"""Starting from a template: the cards of the first step, the fields that it fills in, and the assets that it chooses."""
+"""Starting from a template: the cards of the first step, the fields that it fills in, and the
+assets that it chooses.
+"""
 
 import re
 
@@ -91,13 +93,21 @@ def test_the_cards_follow_the_project_that_is_being_chosen(cast: Cast) -> None:
 
 
 def test_an_environment_that_cannot_be_used_is_said_and_open(cast: Cast) -> None:
-    environment = Environment.objects.create(name="theirs", image="x", framework="PyTorch", project=cast.team_a)
+    environment = Environment.objects.create(
+        name="theirs", image="x", framework="PyTorch", project=cast.team_a
+    )
     template = saved(cast, "environment_choice", image="", environment_choice=str(environment.pk))
     Environment.objects.filter(pk=environment.pk).delete()
     walk = used(cast, template)
-    assert "The template&#x27;s environment is not there any more, or not for use in team-a. Choose another." in walk.text
+    assert (
+        "The template&#x27;s environment is not there any more, or not for use in team-a. Choose "
+        "another." in walk.text
+    )
     assert walk.send().page.status_code == 422
-    assert the_spec(walk.send(environment_choice=key_of("allreduce"))).setup.environment.image == "muster/allreduce"
+    assert (
+        the_spec(walk.send(environment_choice=key_of("allreduce"))).setup.environment.image
+        == "muster/allreduce"
+    )
 
 
 def test_a_template_holds_the_assets_that_it_names(cast: Cast) -> None:
@@ -125,6 +135,8 @@ def test_the_first_step_asks_as_much_with_200_templates(cast: Cast) -> None:
         with CaptureQueriesContext(connection) as captured:
             walk.see("start")
         counts.append(len(captured))
-        Template.objects.bulk_create(Template(name=f"t-{number}-{each}", project=cast.team_a) for each in range(200))
+        Template.objects.bulk_create(
+            Template(name=f"t-{number}-{each}", project=cast.team_a) for each in range(200)
+        )
     assert "t-0-199" in walk.text
     assert counts[0] == counts[1] <= 16

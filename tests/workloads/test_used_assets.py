@@ -30,8 +30,12 @@ CREDENTIAL = {"kind": "generic", "public": {"keys": ["TOKEN"]}, "secret": '{"TOK
 
 def made(project: Project) -> tuple[Environment, ComputeResource]:
     """An environment and a compute resource of a project."""
-    environment = Environment.objects.create(name="mine", image="team/mine:1", command="run it", framework="PyTorch", project=project)
-    size = ComputeResource.objects.create(name="fifth", gpu_devices=1, gpu_portion=Decimal("0.2"), project=project)
+    environment = Environment.objects.create(
+        name="mine", image="team/mine:1", command="run it", framework="PyTorch", project=project
+    )
+    size = ComputeResource.objects.create(
+        name="fifth", gpu_devices=1, gpu_portion=Decimal("0.2"), project=project
+    )
     return environment, size
 
 
@@ -47,7 +51,11 @@ def rows(workload: Workload) -> list[tuple[str, str, int, str]]:
 
 def of_chosen(cast: Cast) -> tuple[Environment, ComputeResource, Workload]:
     environment, size = made(cast.team_a)
-    return environment, size, submitted(cast, environment_choice=str(environment.pk), compute_choice=str(size.pk))
+    return (
+        environment,
+        size,
+        submitted(cast, environment_choice=str(environment.pk), compute_choice=str(size.pk)),
+    )
 
 
 def change(asset: Environment | ComputeResource, cast: Cast, **values: Any) -> None:
@@ -60,7 +68,9 @@ def test_a_workload_of_the_wizard_remembers_its_assets(cast: Cast) -> None:
 
 
 def test_own_values_are_made_from_nothing(cast: Cast) -> None:
-    workload = submitted(cast, environment_choice="custom", image="team/own", compute_choice="custom")
+    workload = submitted(
+        cast, environment_choice="custom", image="team/own", compute_choice="custom"
+    )
     assert rows(workload) == []
 
 
@@ -90,7 +100,10 @@ def test_the_details_name_the_version_and_whether_it_changed(cast: Cast) -> None
     environment, size, workload = of_chosen(cast)
     change(environment, cast, image="team/other:2")
     text = shown(cast, workload)
-    assert f'<a href="/environments/{environment.pk}">mine</a>, version 1 (it has changed since)' in text
+    assert (
+        f'<a href="/environments/{environment.pk}">mine</a>, version 1 (it has changed since)'
+        in text
+    )
     assert f'<a href="/compute-resources/{size.pk}">fifth</a>, version 1</dd>' in text
 
 
@@ -118,21 +131,29 @@ def test_a_credential_is_remembered_whoever_named_its_secret(cast: Cast) -> None
 
 def test_a_credential_of_the_master_alone_is_its_part(cast: Cast) -> None:
     credential = Credential.objects.create(name="wandb", project=cast.team_a, **CREDENTIAL)
-    variable = Variable("WANDB", source=Source.SECRET, object_name=secret_name(credential), key="TOKEN")
+    variable = Variable(
+        "WANDB", source=Source.SECRET, object_name=secret_name(credential), key="TOKEN"
+    )
     spec = a_spec(cast.team_a, master=MasterChanges(variables=(variable,)))
-    assert rows(actions.submit(spec, project=cast.team_a, by=cast.bob)) == [("credential", "wandb", 1, "master")]
+    assert rows(actions.submit(spec, project=cast.team_a, by=cast.bob)) == [
+        ("credential", "wandb", 1, "master")
+    ]
 
 
 def test_another_projects_credential_is_not_told(cast: Cast) -> None:
     credential = Credential.objects.create(name="theirs", project=cast.team_b, **CREDENTIAL)
-    variable = Variable("WANDB", source=Source.SECRET, object_name=secret_name(credential), key="TOKEN")
+    variable = Variable(
+        "WANDB", source=Source.SECRET, object_name=secret_name(credential), key="TOKEN"
+    )
     spec = a_spec(cast.team_a, master=MasterChanges(variables=(variable,)))
     assert rows(actions.submit(spec, project=cast.team_a, by=cast.bob)) == []
 
 
 def a_registry(server: str, name: str = "pulls", **scope: Any) -> Credential:
     public = {"server": server, "username": "robot"}
-    return Credential.objects.create(name=name, kind="registry", public=public, secret='{"password": "s3cret"}', **scope)
+    return Credential.objects.create(
+        name=name, kind="registry", public=public, secret='{"password": "s3cret"}', **scope
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,7 +170,9 @@ def a_registry(server: str, name: str = "pulls", **scope: Any) -> Credential:
         ("localhost", "localhost/train", True),
     ],
 )
-def test_the_registry_that_an_image_is_pulled_from_is_remembered(cast: Cast, server: str, image: str, is_used: bool) -> None:
+def test_the_registry_that_an_image_is_pulled_from_is_remembered(
+    cast: Cast, server: str, image: str, is_used: bool
+) -> None:
     a_registry(server, project=cast.team_a)
     a_registry(server, "theirs", project=cast.team_b)
     spec = a_spec(cast.team_a, setup=Setup(Environment_(image)))
@@ -160,7 +183,9 @@ def test_the_registry_that_an_image_is_pulled_from_is_remembered(cast: Cast, ser
 def test_the_registry_of_a_workload_is_not_deleted_under_it(cast: Cast) -> None:
     registry = a_registry("registry.example.com", project=cast.team_a)
     master = MasterChanges(image="registry.example.com/lead")
-    workload = actions.submit(a_spec(cast.team_a, "train7", master=master), project=cast.team_a, by=cast.bob)
+    workload = actions.submit(
+        a_spec(cast.team_a, "train7", master=master), project=cast.team_a, by=cast.bob
+    )
     assert rows(workload) == [("credential", "pulls", 1, "master")]
     with pytest.raises(Clash, match="it is used by workload train7"):
         assets.remove(registry, cast.alice)
@@ -169,23 +194,35 @@ def test_the_registry_of_a_workload_is_not_deleted_under_it(cast: Cast) -> None:
 def test_an_asset_of_workers_and_master_is_remembered_once(cast: Cast) -> None:
     environment, _ = made(cast.team_a)
     twice = [asset_uses.used(environment, "master"), asset_uses.used(environment)]
-    assert rows(actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob, assets=twice)) == [("environment", "mine", 1, "")]
+    assert rows(
+        actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob, assets=twice)
+    ) == [("environment", "mine", 1, "")]
 
 
 def test_users_of_an_asset_are_those_that_one_may_see(cast: Cast) -> None:
     environment = Environment.objects.create(name="everybodys", image="x")
     for number, project in enumerate((cast.team_a, cast.team_a, cast.team_b)):
         chosen = [Used("environment", environment.pk, environment.name, 1)]
-        actions.submit(a_spec(project, f"train{number}"), project=project, by=cast.alice, assets=chosen)
-    assert [each.name for each in asset_uses.users_of(environment.pk, cast.bob)] == ["train1", "train0"]
+        actions.submit(
+            a_spec(project, f"train{number}"), project=project, by=cast.alice, assets=chosen
+        )
+    assert [each.name for each in asset_uses.users_of(environment.pk, cast.bob)] == [
+        "train1",
+        "train0",
+    ]
     assert asset_uses.counts([environment.pk], cast.bob) == {environment.pk: 2}
     assert asset_uses.counts([environment.pk]) == {environment.pk: 3}
 
 
 def test_counting_uses_asks_once_however_many_there_are(cast: Cast) -> None:
-    environments = [Environment.objects.create(name=f"env-{number}", image="x") for number in range(20)]
+    environments = [
+        Environment.objects.create(name=f"env-{number}", image="x") for number in range(20)
+    ]
     workload = actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
-    UsedAsset.objects.bulk_create(UsedAsset(workload=workload, kind="environment", asset=each.pk, name=each.name) for each in environments)
+    UsedAsset.objects.bulk_create(
+        UsedAsset(workload=workload, kind="environment", asset=each.pk, name=each.name)
+        for each in environments
+    )
     cast.bob.refresh_from_db()
     assert cast.bob.rights.everything
     with CaptureQueriesContext(connection) as captured:
@@ -200,9 +237,14 @@ def copied(cast: Cast, workload: Workload) -> Walk:
 def test_a_copy_chooses_the_same_assets(cast: Cast) -> None:
     environment, size, workload = of_chosen(cast)
     # As good as the one that was used, and not the one that was.
-    Environment.objects.create(name="also", image="team/mine:1", command="run it", framework="PyTorch", project=cast.team_a)
+    Environment.objects.create(
+        name="also", image="team/mine:1", command="run it", framework="PyTorch", project=cast.team_a
+    )
     setup = copied(cast, workload).draft.data["setup"]
-    assert (setup["environment_choice"], setup["compute_choice"]) == ([str(environment.pk)], [str(size.pk)])
+    assert (setup["environment_choice"], setup["compute_choice"]) == (
+        [str(environment.pk)],
+        [str(size.pk)],
+    )
 
 
 def test_a_copy_keeps_its_environment_and_what_it_gave_then(cast: Cast) -> None:
@@ -218,7 +260,10 @@ def test_a_copy_says_which_asset_has_changed(cast: Cast) -> None:
     change(size, cast, gpu_devices=8, gpu_portion=None)
     walk = copied(cast, workload)
     assert walk.draft.data["setup"]["compute_choice"] == ["custom"]
-    assert "The compute resource fifth has changed since: what it gave stands in the form as own values." in walk.text
+    assert (
+        "The compute resource fifth has changed since: what it gave stands in the form as own "
+        "values." in walk.text
+    )
 
 
 def test_a_copy_says_which_asset_is_not_for_use_any_more(cast: Cast) -> None:
@@ -231,9 +276,15 @@ def test_a_copy_says_which_asset_is_not_for_use_any_more(cast: Cast) -> None:
 
 def test_a_copy_chooses_its_data_sources(cast: Cast) -> None:
     source = DataSource.objects.create(
-        name="images", kind="nfs", origin={"server": "nfs.example.com", "export": "/images"}, path="/images", project=cast.team_a
+        name="images",
+        kind="nfs",
+        origin={"server": "nfs.example.com", "export": "/images"},
+        path="/images",
+        project=cast.team_a,
     )
-    workload = submitted(cast, data_sources=[str(source.pk)], **{f"source_path-{source.pk}": "/elsewhere"})
+    workload = submitted(
+        cast, data_sources=[str(source.pk)], **{f"source_path-{source.pk}": "/elsewhere"}
+    )
     setup = copied(cast, workload).draft.data["setup"]
     assert setup["data_sources"] == [str(source.pk)]
     assert setup[f"source_path-{source.pk}"] == ["/elsewhere"]

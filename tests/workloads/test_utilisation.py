@@ -1,4 +1,6 @@
-"""Which held GPUs are idle: told by a cluster's Prometheus over a real socket, and unknown where it does not tell."""
+"""Which held GPUs are idle: told by a cluster's Prometheus over a real socket, and unknown where it
+does not tell.
+"""
 
 import json
 import re
@@ -32,10 +34,18 @@ class Prometheus:
     def __call__(self, exchange: Exchange) -> None:
         self.asked = unquote(exchange.request.path + str(exchange.request.query))
         result = [
-            {"metric": {"namespace": "muster-team-a", "pod": pod, "UUID": device}, "value": [1, str(percent)]}
+            {
+                "metric": {"namespace": "muster-team-a", "pod": pod, "UUID": device},
+                "value": [1, str(percent)],
+            }
             for (pod, device), percent in self.use.items()
         ]
-        exchange.answer(self.status, json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode())
+        exchange.answer(
+            self.status,
+            json.dumps(
+                {"status": "success", "data": {"resultType": "vector", "result": result}}
+            ).encode(),
+        )
 
 
 @pytest.fixture
@@ -47,7 +57,9 @@ def prometheus(cast: Cast) -> Iterator[Prometheus]:
         yield script
 
 
-def running(cast: Cast, name: str = "train1", gpus: str = "1", pods: int = 2, **fields: object) -> Workload:
+def running(
+    cast: Cast, name: str = "train1", gpus: str = "1", pods: int = 2, **fields: object
+) -> Workload:
     workload = a_workload(cast.team_a, name, gpus_allocated=Decimal(gpus) * pods, **fields)
     for number in range(pods):
         a_pod(workload, index=number, gpus=Decimal(gpus))
@@ -69,7 +81,9 @@ def idle_since(workload: Workload) -> object:
     return workload.idle_since
 
 
-def test_a_workload_none_of_whose_gpus_is_used_is_idle_from_then_on(cast: Cast, prometheus: Prometheus) -> None:
+def test_a_workload_none_of_whose_gpus_is_used_is_idle_from_then_on(
+    cast: Cast, prometheus: Prometheus
+) -> None:
     workload = running(cast)
     prometheus.use = {("train1-worker-0", "a"): 0, ("train1-worker-1", "b"): 0}
     assert again().gpus_idle == 2
@@ -79,7 +93,9 @@ def test_a_workload_none_of_whose_gpus_is_used_is_idle_from_then_on(cast: Cast, 
     assert idle_since(workload) == since
 
 
-def test_where_nobody_looked_for_a_while_idleness_begins_anew(cast: Cast, prometheus: Prometheus) -> None:
+def test_where_nobody_looked_for_a_while_idleness_begins_anew(
+    cast: Cast, prometheus: Prometheus
+) -> None:
     workload = running(cast, pods=1)
     prometheus.use = {("train1-worker-0", "a"): 0}
     again()
@@ -91,7 +107,9 @@ def test_where_nobody_looked_for_a_while_idleness_begins_anew(cast: Cast, promet
     assert idle_since(workload) == Sample.objects.latest("at").at
 
 
-def test_all_of_the_time_since_the_last_look_is_asked_for(cast: Cast, prometheus: Prometheus) -> None:
+def test_all_of_the_time_since_the_last_look_is_asked_for(
+    cast: Cast, prometheus: Prometheus
+) -> None:
     running(cast, pods=1)
     again()
     assert "[60s]" in prometheus.asked
@@ -100,8 +118,14 @@ def test_all_of_the_time_since_the_last_look_is_asked_for(cast: Cast, prometheus
     assert 150 <= int(seconds) <= 150 + 60
 
 
-def test_whether_its_use_is_known_is_remembered_for_each_workload(cast: Cast, prometheus: Prometheus) -> None:
-    used, part, idle = running(cast, "used", pods=1), running(cast, "part", gpus="0.5", pods=1), running(cast, "idle", pods=1)
+def test_whether_its_use_is_known_is_remembered_for_each_workload(
+    cast: Cast, prometheus: Prometheus
+) -> None:
+    used, part, idle = (
+        running(cast, "used", pods=1),
+        running(cast, "part", gpus="0.5", pods=1),
+        running(cast, "idle", pods=1),
+    )
     prometheus.use = {("used-worker-0", "a"): 60, ("idle-worker-0", "b"): 0}
 
     def known() -> list[bool]:
@@ -124,15 +148,21 @@ def test_any_use_of_any_gpu_ends_it(cast: Cast, prometheus: Prometheus) -> None:
     assert idle_since(workload) is None
 
 
-@pytest.mark.parametrize("use", [{}, {("train1-worker-0", "a"): 0}, {("other", "a"): 0, ("train1-worker-1", "b"): 0}])
-def test_what_prometheus_does_not_tell_of_is_unknown(cast: Cast, prometheus: Prometheus, use: dict[tuple[str, str], float]) -> None:
+@pytest.mark.parametrize(
+    "use", [{}, {("train1-worker-0", "a"): 0}, {("other", "a"): 0, ("train1-worker-1", "b"): 0}]
+)
+def test_what_prometheus_does_not_tell_of_is_unknown(
+    cast: Cast, prometheus: Prometheus, use: dict[tuple[str, str], float]
+) -> None:
     workload = running(cast, idle_since=timezone.now())
     prometheus.use = use
     assert again().gpus_idle is None
     assert idle_since(workload) is None
 
 
-def test_a_pod_with_two_devices_and_one_figure_is_unknown(cast: Cast, prometheus: Prometheus) -> None:
+def test_a_pod_with_two_devices_and_one_figure_is_unknown(
+    cast: Cast, prometheus: Prometheus
+) -> None:
     running(cast, gpus="2", pods=1)
     prometheus.use = {("train1-worker-0", "a"): 0}
     assert again().gpus_idle is None
@@ -145,7 +175,9 @@ def test_a_part_of_a_device_has_no_figure_of_its_own(cast: Cast, prometheus: Pro
     assert idle_since(workload) is None
 
 
-def test_a_prometheus_that_fails_leaves_it_unknown_and_the_sample_is_written(cast: Cast, prometheus: Prometheus) -> None:
+def test_a_prometheus_that_fails_leaves_it_unknown_and_the_sample_is_written(
+    cast: Cast, prometheus: Prometheus
+) -> None:
     workload = running(cast, idle_since=timezone.now())
     prometheus.status = 500
     found = again()
@@ -161,9 +193,13 @@ def test_a_cluster_that_is_disabled_is_not_asked(cast: Cast, prometheus: Prometh
     assert again().gpus_idle is None
 
 
-def test_an_address_inside_is_not_asked_where_that_is_not_allowed(cast: Cast, prometheus: Prometheus) -> None:
+def test_an_address_inside_is_not_asked_where_that_is_not_allowed(
+    cast: Cast, prometheus: Prometheus
+) -> None:
     running(cast)
-    cast.cluster.prometheus_url = cast.cluster.prometheus_url.replace("127.0.0.1", "169.254.169.254")
+    cast.cluster.prometheus_url = cast.cluster.prometheus_url.replace(
+        "127.0.0.1", "169.254.169.254"
+    )
     cast.cluster.save()
     assert again().gpus_idle is None
 
@@ -196,4 +232,6 @@ def test_the_step_is_asked_for_by_the_clock() -> None:
     from workloads import tasks
 
     assert tasks.sample is sampling.sample
-    assert app.conf.beat_schedule["workloads.tasks.sampling.sample"]["schedule"] == timedelta(seconds=60)
+    assert app.conf.beat_schedule["workloads.tasks.sampling.sample"]["schedule"] == timedelta(
+        seconds=60
+    )

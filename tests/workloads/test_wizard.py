@@ -23,7 +23,13 @@ def test_the_walk_ends_in_a_submitted_workload(cast: Cast) -> None:
     walk.send()
     made = Workload.objects.get()
     spec = from_json(made.spec)
-    assert (made.name, made.project, made.submitted_by, spec.workers, spec.pods) == ("train1", cast.team_a, cast.bob, 2, 3)
+    assert (made.name, made.project, made.submitted_by, spec.workers, spec.pods) == (
+        "train1",
+        cast.team_a,
+        cast.bob,
+        2,
+        3,
+    )
     assert spec.setup == a_spec(cast.team_a).setup
     assert spec.master == MasterChanges()
     assert spec.is_preemptible
@@ -52,7 +58,9 @@ def test_the_project_used_last_stands_preselected(cast: Cast) -> None:
         ("train_1", "must be lower-case letters"),
     ],
 )
-def test_a_name_that_cannot_be_is_refused_beside_its_field(cast: Cast, name: str, words: str) -> None:
+def test_a_name_that_cannot_be_is_refused_beside_its_field(
+    cast: Cast, name: str, words: str
+) -> None:
     walk = Walk(cast).started(name=name)
     assert walk.page.status_code == 422
     assert re.search(rf'id="id_name_error">.*{words}', walk.text)
@@ -95,18 +103,46 @@ def test_a_name_taken_meanwhile_opens_the_first_step(cast: Cast) -> None:
         ({"backoff_limit": "101"}, "id_backoff_limit", "from 0 to 100"),
         ({"grace_seconds": "301"}, "id_grace_seconds", "at most 300 seconds"),
         ({"compute_choice": "custom", "cpu_request": "100MB"}, "id_cpu_request", "without the B"),
-        ({"compute_choice": "custom", "gpu_share": "portion", "gpu_percent": ""}, "id_gpu_percent", "Say how much"),
-        ({"compute_choice": "custom", "gpu_share": "portion", "gpu_percent": "101"}, "id_gpu_percent", "at most 100"),
-        ({"variables__0__name": "RANK", "variables__0__value": "1"}, "id_variables-0-name", "is set by the training operator"),
-        ({"volumes__4__path": "relative", "volumes__4__name": "data"}, "id_volumes-4-path", "must start with /"),
-        ({"volumes__0__kind": "newPvc", "volumes__0__path": "/a"}, "id_volumes-0-size", "must be given"),
-        ({"volumes__0__kind": "git", "volumes__0__path": "/a"}, "id_volumes-0-repository", "must be given"),
+        (
+            {"compute_choice": "custom", "gpu_share": "portion", "gpu_percent": ""},
+            "id_gpu_percent",
+            "Say how much",
+        ),
+        (
+            {"compute_choice": "custom", "gpu_share": "portion", "gpu_percent": "101"},
+            "id_gpu_percent",
+            "at most 100",
+        ),
+        (
+            {"variables__0__name": "RANK", "variables__0__value": "1"},
+            "id_variables-0-name",
+            "is set by the training operator",
+        ),
+        (
+            {"volumes__4__path": "relative", "volumes__4__name": "data"},
+            "id_volumes-4-path",
+            "must start with /",
+        ),
+        (
+            {"volumes__0__kind": "newPvc", "volumes__0__path": "/a"},
+            "id_volumes-0-size",
+            "must be given",
+        ),
+        (
+            {"volumes__0__kind": "git", "volumes__0__path": "/a"},
+            "id_volumes-0-repository",
+            "must be given",
+        ),
         (
             {"volumes__0__kind": "git", "volumes__0__repository": "https://user:secret@x/y"},
             "id_volumes-0-repository",
             "must not hold a user or a password",
         ),
-        ({"volumes__0__kind": "s3", "volumes__0__bucket": "B"}, "id_volumes-0-bucket", "must be 3 to 63"),
+        (
+            {"volumes__0__kind": "s3", "volumes__0__bucket": "B"},
+            "id_volumes-0-bucket",
+            "must be 3 to 63",
+        ),
         (
             {
                 "volumes__0__kind": "newPvc",
@@ -120,7 +156,9 @@ def test_a_name_taken_meanwhile_opens_the_first_step(cast: Cast) -> None:
         ({"labels__0__key": "muster.dev/x"}, "id_labels-0-key", "is set by Muster"),
     ],
 )
-def test_what_is_wrong_stands_beside_its_field(cast: Cast, changes: dict[str, str], field: str, words: str) -> None:
+def test_what_is_wrong_stands_beside_its_field(
+    cast: Cast, changes: dict[str, str], field: str, words: str
+) -> None:
     walk = Walk(cast).started().set_up(**changes)
     assert walk.page.status_code == 422
     assert re.search(rf'id="{field}_error">.*{re.escape(words)}', walk.text)
@@ -129,7 +167,12 @@ def test_what_is_wrong_stands_beside_its_field(cast: Cast, changes: dict[str, st
 
 
 def test_a_refresh_shows_what_was_typed_and_judges_nothing(cast: Cast) -> None:
-    walk = Walk(cast).started().set_up(workers="many", command="a <b>", volumes__2__path="nowhere").see("setup")
+    walk = (
+        Walk(cast)
+        .started()
+        .set_up(workers="many", command="a <b>", volumes__2__path="nowhere")
+        .see("setup")
+    )
     assert walk.page.status_code == 200
     assert 'value="many"' in walk.text
     assert "a &lt;b&gt;" in walk.text
@@ -139,7 +182,9 @@ def test_a_refresh_shows_what_was_typed_and_judges_nothing(cast: Cast) -> None:
 
 def test_what_is_being_typed_is_stored_unjudged(cast: Cast) -> None:
     walk = Walk(cast)
-    answer = walk.client.post(f"{walk.page.request['PATH_INFO']}/typed", {"name": "half-a-na", "at": "5"})
+    answer = walk.client.post(
+        f"{walk.page.request['PATH_INFO']}/typed", {"name": "half-a-na", "at": "5"}
+    )
     assert answer.status_code == 204
     assert 'value="half-a-na"' in walk.see("start").text
 
@@ -172,11 +217,21 @@ def test_finished_steps_are_links(cast: Cast) -> None:
 def test_workers_only_and_standard_have_no_master_step(cast: Cast) -> None:
     assert Walk(cast).started(configuration="workers-only").set_up().step == "review"
     standard = Walk(cast).started(architecture="Standard")
-    assert standard.set_up(environment_choice=key_of("allreduce-single"), runs="3", parallelism="2").step == "review"
+    assert (
+        standard.set_up(
+            environment_choice=key_of("allreduce-single"), runs="3", parallelism="2"
+        ).step
+        == "review"
+    )
 
 
 def test_the_master_differs_only_in_what_is_changed(cast: Cast) -> None:
-    walk = Walk(cast).started().set_up().send(differs=["cpu_request"], cpu_request="2", image="other/image")
+    walk = (
+        Walk(cast)
+        .started()
+        .set_up()
+        .send(differs=["cpu_request"], cpu_request="2", image="other/image")
+    )
     walk.send()
     assert from_json(Workload.objects.get().spec).master == MasterChanges(cpu_request="2")
 
@@ -191,7 +246,10 @@ def test_the_master_follows_workers_that_change_later(cast: Cast) -> None:
     walk = Walk(cast).started().set_up().send(differs=["cpu_request"], cpu_request="2").see("setup")
     walk.set_up(image="other/image").send().send()
     spec = from_json(Workload.objects.get().spec)
-    assert (spec.master_setup.environment.image, spec.master_setup.compute.cpu_request) == ("other/image", "2")
+    assert (spec.master_setup.environment.image, spec.master_setup.compute.cpu_request) == (
+        "other/image",
+        "2",
+    )
 
 
 def test_rows_come_and_go_without_scripts(cast: Cast) -> None:

@@ -24,7 +24,12 @@ def test_the_new_environment_is_chosen_and_nothing_typed_is_lost(cast: Cast) -> 
     given = {"name": "pytorch-dt", "image": "team/dt", "scope": f"project:{cast.team_a.pk}"}
     walk.page = walk.client.post(at(walk, "environment"), given, follow=True)
     made = Environment.objects.get(name="pytorch-dt")
-    assert (made.project, made.created_by, made.architecture, made.framework) == (cast.team_a, cast.bob, "Distributed", "PyTorch")
+    assert (made.project, made.created_by, made.architecture, made.framework) == (
+        cast.team_a,
+        cast.bob,
+        "Distributed",
+        "PyTorch",
+    )
     assert walk.step == "setup"
     assert re.search(rf'value="{made.pk}"[^>]* checked', walk.text)
     assert 'value="7"' in walk.text
@@ -41,12 +46,21 @@ def test_in_place_only_the_cards_are_drawn_anew(cast: Cast) -> None:
     assert answer.status_code == 200
     assert (answer["HX-Retarget"], answer["HX-Reswap"]) == ("#environment-choice", "outerHTML")
     assert "muster:close" in answer["HX-Trigger-After-Settle"]
-    assert re.search(rf'value="{Environment.objects.get(name="pytorch-dt").pk}"[^>]* checked', answer.content.decode())
+    assert re.search(
+        rf'value="{Environment.objects.get(name="pytorch-dt").pk}"[^>]* checked',
+        answer.content.decode(),
+    )
 
 
 def test_a_new_compute_resource_is_chosen(cast: Cast) -> None:
     walk = Walk(cast).started()
-    given = {"name": "fifth", "gpu_devices": "1", "gpu_share": "portion", "gpu_percent": "20", "scope": f"project:{cast.team_a.pk}"}
+    given = {
+        "name": "fifth",
+        "gpu_devices": "1",
+        "gpu_share": "portion",
+        "gpu_percent": "20",
+        "scope": f"project:{cast.team_a.pk}",
+    }
     walk.client.post(at(walk, "compute"), given)
     made = ComputeResource.objects.get(name="fifth")
     assert str(made.gpu_portion) == "0.200"
@@ -61,10 +75,16 @@ def test_a_new_compute_resource_is_chosen(cast: Cast) -> None:
         ({"image": "No Image"}, "image", "must be an image name"),
         ({"command": "'"}, "command", "must have matching quotes"),
         ({"scope": "tenant"}, "scope", "Choose who can use it"),
-        ({"variables-0-name": "9", "variables-0-value": "x"}, "variables-0-name", "must start with a letter"),
+        (
+            {"variables-0-name": "9", "variables-0-value": "x"},
+            "variables-0-name",
+            "must start with a letter",
+        ),
     ],
 )
-def test_its_errors_stand_beside_their_fields(cast: Cast, changes: dict[str, str], field: str, words: str) -> None:
+def test_its_errors_stand_beside_their_fields(
+    cast: Cast, changes: dict[str, str], field: str, words: str
+) -> None:
     walk = Walk(cast).started()
     given = {"name": "mine", "image": "team/x", "scope": f"project:{cast.team_a.pk}"}
     answer = walk.client.post(at(walk, "environment"), given | changes, headers=HTMX)
@@ -76,7 +96,10 @@ def test_its_errors_stand_beside_their_fields(cast: Cast, changes: dict[str, str
 def test_a_name_that_is_there_is_refused_beside_it(cast: Cast) -> None:
     Environment.objects.create(name="mine", image="x", project=cast.team_a)
     walk = Walk(cast).started()
-    answer = walk.client.post(at(walk, "environment"), {"name": "mine", "image": "x", "scope": f"project:{cast.team_a.pk}"})
+    answer = walk.client.post(
+        at(walk, "environment"),
+        {"name": "mine", "image": "x", "scope": f"project:{cast.team_a.pk}"},
+    )
     assert answer.status_code == 422
     assert "There is one called mine already: Project team-a." in answer.content.decode()
 
@@ -99,9 +122,19 @@ def test_the_setup_page_asks_as_much_with_200_assets(cast: Cast) -> None:
             walk.see("setup")
         counts.append(len(captured))
         names = [f"asset-{number}-{each}" for each in range(200)]
-        Environment.objects.bulk_create(Environment(name=name, image="x", framework="PyTorch", project=cast.team_a) for name in names)
-        ComputeResource.objects.bulk_create(ComputeResource(name=name, project=cast.team_a) for name in names)
-        of_nfs = {"kind": "nfs", "origin": {"server": "x", "export": "/x"}, "path": "/x", "project": cast.team_a}
+        Environment.objects.bulk_create(
+            Environment(name=name, image="x", framework="PyTorch", project=cast.team_a)
+            for name in names
+        )
+        ComputeResource.objects.bulk_create(
+            ComputeResource(name=name, project=cast.team_a) for name in names
+        )
+        of_nfs = {
+            "kind": "nfs",
+            "origin": {"server": "x", "export": "/x"},
+            "path": "/x",
+            "project": cast.team_a,
+        }
         DataSource.objects.bulk_create(DataSource(name=name, **of_nfs) for name in names)
         Template.objects.bulk_create(Template(name=name, project=cast.team_a) for name in names)
     assert "asset-0-199" in walk.text

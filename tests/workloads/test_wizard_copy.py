@@ -55,20 +55,31 @@ def test_a_copy_is_equal_but_for_its_name(cast: Cast, name: str) -> None:
 
 def test_a_copy_has_the_masters_changes_and_the_rest(cast: Cast) -> None:
     master = MasterChanges(gpus=Gpus(0), command=("lead",))
-    spec = a_spec(cast.team_a, elastic=Elastic(1, 4), master=master, lifecycle=Lifecycle(priority=Priority.HIGH, backoff_limit=3))
+    spec = a_spec(
+        cast.team_a,
+        elastic=Elastic(1, 4),
+        master=master,
+        lifecycle=Lifecycle(priority=Priority.HIGH, backoff_limit=3),
+    )
     found = copied(cast, spec)
     assert (found.master, found.elastic, found.workers) == (spec.master, spec.elastic, 2)
     assert (found.lifecycle.priority, found.lifecycle.backoff_limit) == (Priority.HIGH, 3)
 
 
 @given(ANY_SPEC)
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_a_draft_of_any_spec_asks_for_the_same(cast: Cast, spec: Spec) -> None:
     chosen = replace(
         spec.lifecycle,
         # The form always says whether, and lets nobody wait longer.
-        preemptibility=Preemptibility.PREEMPTIBLE if spec.is_preemptible else Preemptibility.NON_PREEMPTIBLE,
-        grace_seconds=None if spec.lifecycle.grace_seconds is None else spec.lifecycle.grace_seconds % 301,
+        preemptibility=Preemptibility.PREEMPTIBLE
+        if spec.is_preemptible
+        else Preemptibility.NON_PREEMPTIBLE,
+        grace_seconds=None
+        if spec.lifecycle.grace_seconds is None
+        else spec.lifecycle.grace_seconds % 301,
     )
     here = {"project": "team-a", "namespace": cast.team_a.namespace, "queue": "team-a"}
     spec = replace(spec, **here, lifecycle=chosen)
@@ -87,7 +98,14 @@ def test_a_copy_of_non_preemptible_work_stays_so(cast: Cast) -> None:
 
 
 def test_a_copy_of_a_standard_workload(cast: Cast) -> None:
-    spec = a_spec(cast.team_a, architecture=Architecture.STANDARD, framework=None, workers=1, runs=4, parallelism=2)
+    spec = a_spec(
+        cast.team_a,
+        architecture=Architecture.STANDARD,
+        framework=None,
+        workers=1,
+        runs=4,
+        parallelism=2,
+    )
     found = copied(cast, spec)
     assert (found.architecture, found.runs, found.parallelism) == (Architecture.STANDARD, 4, 2)
 
@@ -104,7 +122,11 @@ def test_own_values_are_kept_where_no_asset_has_them(cast: Cast) -> None:
     setup = Setup(Environment("mine/own"), Compute(cpu_request="3"))
     workload = actions.submit(a_spec(cast.team_a, setup=setup), project=cast.team_a, by=cast.bob)
     typed = Walk(cast, query=f"?copy={workload.pk}").draft.data["setup"]
-    assert (typed["environment_choice"], typed["image"], typed["cpu_request"]) == (["custom"], ["mine/own"], ["3"])
+    assert (typed["environment_choice"], typed["image"], typed["cpu_request"]) == (
+        ["custom"],
+        ["mine/own"],
+        ["3"],
+    )
 
 
 def test_a_viewer_of_the_project_copies_into_their_own(cast: Cast) -> None:
@@ -114,13 +136,17 @@ def test_a_viewer_of_the_project_copies_into_their_own(cast: Cast) -> None:
     assert (typed["project"], typed["name"]) == ([str(cast.team_b.pk)], ["train1"])
 
 
-@pytest.mark.parametrize("query", ["?copy=no-id", "?copy=00000000-0000-0000-0000-000000000000", "?copy="])
+@pytest.mark.parametrize(
+    "query", ["?copy=no-id", "?copy=00000000-0000-0000-0000-000000000000", "?copy="]
+)
 def test_a_copy_of_nothing_is_not_there(cast: Cast, query: str) -> None:
     assert Walk(cast, query=query).page.status_code == 404
 
 
 def test_what_another_version_submitted_is_refused_in_words(cast: Cast) -> None:
-    workload = Workload.objects.create(project=cast.team_a, cluster=cast.cluster, name="old", spec={"version": 0})
+    workload = Workload.objects.create(
+        project=cast.team_a, cluster=cast.cluster, name="old", spec={"version": 0}
+    )
     walk = Walk(cast, query=f"?copy={workload.pk}")
     assert walk.page.status_code == 422
     assert "was submitted by another version of Muster" in walk.text

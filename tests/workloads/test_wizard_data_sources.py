@@ -18,13 +18,24 @@ HTMX = {"HX-Request": "true"}
 
 
 def images(project: Project | None, **changes: Any) -> DataSource:
-    given = {"name": "images", "kind": "nfs", "origin": {"server": "nfs.example.com", "export": "/images"}, "path": "/images"}
+    given = {
+        "name": "images",
+        "kind": "nfs",
+        "origin": {"server": "nfs.example.com", "export": "/images"},
+        "path": "/images",
+    }
     return DataSource.objects.create(**(given | changes), project=project)
 
 
 def token(project: Project, kind: str = "generic", name: str = "wandb") -> Credential:
-    public = {"generic": {"keys": ["TOKEN"]}, "password": {"username": "robot"}, "access-key": {"access_key_id": "AK"}}.get(kind, {})
-    return Credential.objects.create(name=name, kind=kind, public=public, secret='{"TOKEN": "s3cret"}', project=project)
+    public = {
+        "generic": {"keys": ["TOKEN"]},
+        "password": {"username": "robot"},
+        "access-key": {"access_key_id": "AK"},
+    }.get(kind, {})
+    return Credential.objects.create(
+        name=name, kind=kind, public=public, secret='{"TOKEN": "s3cret"}', project=project
+    )
 
 
 def spec_of(walk: Walk) -> Any:
@@ -38,7 +49,9 @@ def spec_of(walk: Walk) -> Any:
 def test_a_chosen_data_source_becomes_a_volume_of_every_pod(cast: Cast) -> None:
     source = images(cast.team_a)
     spec = spec_of(Walk(cast).started().set_up(data_sources=[str(source.pk)]))
-    wanted = (Nfs(path="/images", server="nfs.example.com", export="/images", access=Access.READ_ONLY),)
+    wanted = (
+        Nfs(path="/images", server="nfs.example.com", export="/images", access=Access.READ_ONLY),
+    )
     assert spec.setup.volumes == wanted
     assert spec.master_setup.volumes == wanted
 
@@ -54,13 +67,22 @@ def test_its_path_can_be_another_for_this_workload(cast: Cast) -> None:
 
 def test_a_path_of_one_that_is_not_chosen_counts_for_nothing(cast: Cast) -> None:
     source = images(cast.team_a)
-    assert spec_of(Walk(cast).started().set_up(**{f"source_path-{source.pk}": "nonsense"})).setup.volumes == ()
+    assert (
+        spec_of(
+            Walk(cast).started().set_up(**{f"source_path-{source.pk}": "nonsense"})
+        ).setup.volumes
+        == ()
+    )
 
 
 def test_a_wrong_path_is_said_beside_it(cast: Cast) -> None:
     source = images(cast.team_a)
     path = {f"source_path-{source.pk}": "data"}
-    given = {"volumes__0__kind": "emptyDir", "volumes__0__path": "/tmp/x", "volumes__0__size": "1Gi"}
+    given = {
+        "volumes__0__kind": "emptyDir",
+        "volumes__0__path": "/tmp/x",
+        "volumes__0__size": "1Gi",
+    }
     walk = Walk(cast).started().set_up(data_sources=[str(source.pk)], **path, **given)
     assert walk.page.status_code == 422
     assert re.search(rf'id="id_source_path-{source.pk}_error">.*must start with /', walk.text)
@@ -75,7 +97,14 @@ def test_two_at_one_path_are_refused(cast: Cast) -> None:
 
 def test_a_refresh_keeps_what_was_ticked_and_typed(cast: Cast) -> None:
     source = images(cast.team_a)
-    walk = Walk(cast).started().set_up(data_sources=[str(source.pk)], workers="many", **{f"source_path-{source.pk}": "/x <y>"}).see("setup")
+    walk = (
+        Walk(cast)
+        .started()
+        .set_up(
+            data_sources=[str(source.pk)], workers="many", **{f"source_path-{source.pk}": "/x <y>"}
+        )
+        .see("setup")
+    )
     assert re.search(rf'value="{source.pk}"[^>]* checked', walk.text)
     assert 'value="/x &lt;y&gt;"' in walk.text
 
@@ -99,9 +128,21 @@ def test_another_teams_data_source_cannot_be_chosen_by_its_id(cast: Cast) -> Non
 def test_git_and_s3_open_with_the_secrets_of_their_credentials(cast: Cast) -> None:
     robot, key = token(cast.team_a, "password", "robot"), token(cast.team_a, "access-key", "key")
     code = images(
-        cast.team_a, name="code", kind="git", origin={"repository": "https://git.example.com/a/b.git"}, path="/code", credential=robot
+        cast.team_a,
+        name="code",
+        kind="git",
+        origin={"repository": "https://git.example.com/a/b.git"},
+        path="/code",
+        credential=robot,
     )
-    bucket = images(cast.team_a, name="bucket", kind="s3", origin={"bucket": "images"}, path="/bucket", credential=key)
+    bucket = images(
+        cast.team_a,
+        name="bucket",
+        kind="s3",
+        origin={"bucket": "images"},
+        path="/bucket",
+        credential=key,
+    )
     spec = spec_of(Walk(cast).started().set_up(data_sources=[str(code.pk), str(bucket.pk)]))
     found = {type(volume): volume for volume in spec.setup.volumes}
     assert (found[Git].secret, found[Git].credential) == (secret_name(robot), GitAccess.PASSWORD)
@@ -112,9 +153,18 @@ def test_git_and_s3_open_with_the_secrets_of_their_credentials(cast: Cast) -> No
 
 def test_a_variable_comes_from_a_shared_secret(cast: Cast) -> None:
     credential = token(cast.team_a)
-    row = {"source": "credential", "name": "WANDB", "credential": secret_name(credential), "key": "TOKEN"}
-    spec = spec_of(Walk(cast).started().set_up(**{f"variables-0-{name}": value for name, value in row.items()}))
-    wanted = Variable("WANDB", source=Source.SECRET, object_name=secret_name(credential), key="TOKEN")
+    row = {
+        "source": "credential",
+        "name": "WANDB",
+        "credential": secret_name(credential),
+        "key": "TOKEN",
+    }
+    spec = spec_of(
+        Walk(cast).started().set_up(**{f"variables-0-{name}": value for name, value in row.items()})
+    )
+    wanted = Variable(
+        "WANDB", source=Source.SECRET, object_name=secret_name(credential), key="TOKEN"
+    )
     assert spec.setup.environment.variables == (wanted,)
 
 
@@ -127,10 +177,19 @@ def test_a_variable_comes_from_a_shared_secret(cast: Cast) -> None:
         ({"key": ""}, "key", "wandb has no such key"),
     ],
 )
-def test_a_shared_secret_that_cannot_be_is_refused_beside_its_field(cast: Cast, changes: dict[str, str], field: str, words: str) -> None:
+def test_a_shared_secret_that_cannot_be_is_refused_beside_its_field(
+    cast: Cast, changes: dict[str, str], field: str, words: str
+) -> None:
     credential = token(cast.team_a)
-    row = {"source": "credential", "name": "WANDB", "credential": secret_name(credential), "key": "TOKEN"} | changes
-    walk = Walk(cast).started().set_up(**{f"variables-0-{name}": value for name, value in row.items()})
+    row = {
+        "source": "credential",
+        "name": "WANDB",
+        "credential": secret_name(credential),
+        "key": "TOKEN",
+    } | changes
+    walk = (
+        Walk(cast).started().set_up(**{f"variables-0-{name}": value for name, value in row.items()})
+    )
     assert walk.page.status_code == 422
     assert re.search(rf'id="id_variables-0-{field}_error">.*{re.escape(words)}', walk.text)
 
@@ -144,8 +203,15 @@ def test_no_secret_is_in_the_page(cast: Cast) -> None:
 
 def test_the_master_shows_the_shared_secret_that_it_inherits(cast: Cast) -> None:
     credential = token(cast.team_a)
-    row = {"source": "credential", "name": "WANDB", "credential": secret_name(credential), "key": "TOKEN"}
-    walk = Walk(cast).started().set_up(**{f"variables-0-{name}": value for name, value in row.items()})
+    row = {
+        "source": "credential",
+        "name": "WANDB",
+        "credential": secret_name(credential),
+        "key": "TOKEN",
+    }
+    walk = (
+        Walk(cast).started().set_up(**{f"variables-0-{name}": value for name, value in row.items()})
+    )
     assert walk.step == "master"
     assert re.search(rf'<option value="{secret_name(credential)}" selected>', walk.text)
 
@@ -156,7 +222,9 @@ def test_the_type_of_a_new_data_source_is_chosen_first(cast: Cast) -> None:
     assert "?type=nfs" in walk.text
     assert (
         "Container path"
-        in walk.client.get(f"/workloads/new/{walk.page.request['PATH_INFO'].split('/')[3]}/assets/data-source?type=nfs").content.decode()
+        in walk.client.get(
+            f"/workloads/new/{walk.page.request['PATH_INFO'].split('/')[3]}/assets/data-source?type=nfs"
+        ).content.decode()
     )
 
 
@@ -164,7 +232,13 @@ def test_the_new_data_source_is_chosen_and_nothing_typed_is_lost(cast: Cast) -> 
     before = images(cast.team_a, name="before")
     walk = Walk(cast).started().send(go="data-source", workers="7", data_sources=[str(before.pk)])
     address = f"{walk.page.request['PATH_INFO']}?type=nfs"
-    given = {"name": "made", "server": "192.0.2.7", "export": "/made", "path": "/made", "scope": f"project:{cast.team_a.pk}"}
+    given = {
+        "name": "made",
+        "server": "192.0.2.7",
+        "export": "/made",
+        "path": "/made",
+        "scope": f"project:{cast.team_a.pk}",
+    }
     walk.page = walk.client.post(address, given, follow=True)
     made = DataSource.objects.get(name="made")
     assert (made.project, made.created_by, made.kind) == (cast.team_a, cast.bob, "nfs")
@@ -177,10 +251,18 @@ def test_in_place_only_the_cards_are_drawn_anew(cast: Cast) -> None:
     walk = Walk(cast).started()
     at = f"/workloads/new/{walk.draft.pk}/assets/data-source"
     assert "hx-target" in walk.client.get(at, headers=HTMX).content.decode()
-    given = {"name": "made", "server": "192.0.2.7", "export": "/made", "path": "/made", "scope": f"project:{cast.team_a.pk}"}
+    given = {
+        "name": "made",
+        "server": "192.0.2.7",
+        "export": "/made",
+        "path": "/made",
+        "scope": f"project:{cast.team_a.pk}",
+    }
     answer = walk.client.post(f"{at}?type=nfs", given, headers=HTMX)
     assert (answer["HX-Retarget"], answer["HX-Reswap"]) == ("#data-source-choice", "outerHTML")
-    assert re.search(rf'value="{DataSource.objects.get().pk}"[^>]* checked', answer.content.decode())
+    assert re.search(
+        rf'value="{DataSource.objects.get().pk}"[^>]* checked', answer.content.decode()
+    )
     assert walk.client.get(f"{at}?type=tape", headers=HTMX).status_code == 200
     assert walk.client.get(at.replace("data-source", "credential")).status_code == 404
 

@@ -67,7 +67,18 @@ SETUPS = {
             "/work",
         )
     ),
-    "portion": Setup(IMAGE, Compute(Gpus(1, Decimal("0.3333")), "500m", "1", "1Gi", "2Gi", True, (Extended("rdma/hca", "1"),))),
+    "portion": Setup(
+        IMAGE,
+        Compute(
+            Gpus(1, Decimal("0.3333")),
+            "500m",
+            "1",
+            "1Gi",
+            "2Gi",
+            True,
+            (Extended("rdma/hca", "1"),),
+        ),
+    ),
     "memory": Setup(IMAGE, Compute(Gpus(2, memory="500M"))),
     "volumes": Setup(
         IMAGE,
@@ -83,16 +94,38 @@ SETUPS = {
     "new claims": Setup(
         IMAGE,
         volumes=(
-            NewClaim(path="/out", size="10Gi", modes=(ClaimAccess.ONE_NODE, ClaimAccess.MANY_WRITE), access=Access.RANK_0_WRITES),
+            NewClaim(
+                path="/out",
+                size="10Gi",
+                modes=(ClaimAccess.ONE_NODE, ClaimAccess.MANY_WRITE),
+                access=Access.RANK_0_WRITES,
+            ),
             NewClaim(path="/scratch", size="1Ti", storage_class="fast", ephemeral=True),
         ),
     ),
     "fetched": Setup(
         IMAGE,
         volumes=(
-            Git(path="/code", repository="https://git.example.com/a/b.git", branch="main", access=Access.READ_ONLY),
-            Git(path="/x", repository="git@git.example.com:a/b.git", revision="v1", secret="key", credential=GitAccess.SSH_KEY),
-            S3(path="/data", bucket="images", prefix="train/a", url="https://s3.example.com", secret="keys"),
+            Git(
+                path="/code",
+                repository="https://git.example.com/a/b.git",
+                branch="main",
+                access=Access.READ_ONLY,
+            ),
+            Git(
+                path="/x",
+                repository="git@git.example.com:a/b.git",
+                revision="v1",
+                secret="key",
+                credential=GitAccess.SSH_KEY,
+            ),
+            S3(
+                path="/data",
+                bucket="images",
+                prefix="train/a",
+                url="https://s3.example.com",
+                secret="keys",
+            ),
         ),
     ),
     "placement": Setup(
@@ -108,7 +141,19 @@ SETUPS = {
         labels=(Pair("team", "vision"),),
     ),
     "security": Setup(
-        IMAGE, security=Security(1000, 0, (5, 6), True, True, False, ("SYS_PTRACE", "IPC_LOCK"), True, True, Seccomp.UNCONFINED)
+        IMAGE,
+        security=Security(
+            1000,
+            0,
+            (5, 6),
+            True,
+            True,
+            False,
+            ("SYS_PTRACE", "IPC_LOCK"),
+            True,
+            True,
+            Seccomp.UNCONFINED,
+        ),
     ),
 }
 
@@ -137,38 +182,79 @@ def test_a_setup_survives_being_typed(name: str) -> None:
     ],
 )
 def test_either_bound_makes_it_elastic(typed: Mapping[str, str], elastic: Elastic | None) -> None:
-    assert form_of(defaults() | {"workers": ["4"]} | {name: [value] for name, value in typed.items()}).elastic == elastic
+    assert (
+        form_of(
+            defaults() | {"workers": ["4"]} | {name: [value] for name, value in typed.items()}
+        ).elastic
+        == elastic
+    )
 
 
 def test_what_happens_around_the_pods_is_as_typed() -> None:
-    typed = {"priority": "high", "backoff_limit": "0", "grace_seconds": "0", "auto_delete_seconds": "60", "restart_policy": "Never"}
+    typed = {
+        "priority": "high",
+        "backoff_limit": "0",
+        "grace_seconds": "0",
+        "auto_delete_seconds": "60",
+        "restart_policy": "Never",
+    }
     lifecycle = form_of(defaults() | {name: [value] for name, value in typed.items()}).lifecycle
-    assert lifecycle == Lifecycle(Priority.HIGH, Preemptibility.PREEMPTIBLE, 0, RestartPolicy.NEVER, None, 0, 60)
+    assert lifecycle == Lifecycle(
+        Priority.HIGH, Preemptibility.PREEMPTIBLE, 0, RestartPolicy.NEVER, None, 0, 60
+    )
 
 
 def test_an_environment_gives_what_is_not_typed() -> None:
-    asset = Asset(name="base", image="team/base", command="run it", variables=[{"name": "A", "value": "1"}, {"name": "B", "value": "2"}])
-    typed: Typed = {"environment_choice": [str(asset.pk)], "args": ["--fast"], "variables-0-name": ["B"], "variables-0-value": ["3"]}
+    asset = Asset(
+        name="base",
+        image="team/base",
+        command="run it",
+        variables=[{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+    )
+    typed: Typed = {
+        "environment_choice": [str(asset.pk)],
+        "args": ["--fast"],
+        "variables-0-name": ["B"],
+        "variables-0-value": ["3"],
+    }
     chosen = form_of(defaults() | typed, environments=[asset]).environment
-    assert chosen == Environment("team/base", command=("run", "it"), args=("--fast",), variables=(Variable("B", "3"), Variable("A", "1")))
+    assert chosen == Environment(
+        "team/base",
+        command=("run", "it"),
+        args=("--fast",),
+        variables=(Variable("B", "3"), Variable("A", "1")),
+    )
 
 
 def test_what_was_typed_for_own_values_does_not_matter_while_a_card_is_chosen() -> None:
     size = ComputeResource(name="one", gpu_devices=1)
-    typed: Typed = {"environment_choice": [CUSTOM], "compute_choice": [str(size.pk)], "gpu_devices": ["no number"], "gpu_share": ["memory"]}
+    typed: Typed = {
+        "environment_choice": [CUSTOM],
+        "compute_choice": [str(size.pk)],
+        "gpu_devices": ["no number"],
+        "gpu_share": ["memory"],
+    }
     form = form_of(defaults() | typed, resources=[size])
     assert not form.is_wrong
     assert form.compute == Compute(Gpus(1), cpu_request="0.1", memory_request="100M")
 
 
 def test_blank_rows_count_for_nothing() -> None:
-    typed: Typed = {"variables-3-source": ["custom"], "variables-7-name": ["A"], "tolerations-0-effect": ["Any"]}
+    typed: Typed = {
+        "variables-3-source": ["custom"],
+        "variables-7-name": ["A"],
+        "tolerations-0-effect": ["Any"],
+    }
     setup = form_of(defaults() | typed).setup
     assert (setup.environment.variables, setup.tolerations) == ((Variable("A"),), ())
 
 
 def test_a_new_claim_that_says_nothing_of_access_is_for_one_node() -> None:
-    typed: Typed = {"volumes-0-kind": ["newPvc"], "volumes-0-path": ["/out"], "volumes-0-size": ["1Gi"]}
+    typed: Typed = {
+        "volumes-0-kind": ["newPvc"],
+        "volumes-0-path": ["/out"],
+        "volumes-0-size": ["1Gi"],
+    }
     assert form_of(defaults() | typed).setup.volumes == (NewClaim(path="/out", size="1Gi"),)
 
 
@@ -180,12 +266,17 @@ def test_the_storage_classes_of_the_cluster_are_offered() -> None:
     ("framework", "fields"),
     [
         (None, {"runs", "parallelism"}),
-        (Framework.PYTORCH, {"workers", "clean_pod_policy", "min_workers", "max_workers", "max_restarts"}),
+        (
+            Framework.PYTORCH,
+            {"workers", "clean_pod_policy", "min_workers", "max_workers", "max_restarts"},
+        ),
         (Framework.TENSORFLOW, {"workers", "clean_pod_policy", "parameter_servers"}),
         (Framework.XGBOOST, {"workers", "clean_pod_policy"}),
         (Framework.JAX, {"workers", "clean_pod_policy"}),
         (Framework.MPI, {"workers", "clean_pod_policy", "slots", "launcher", "ssh_path"}),
     ],
 )
-def test_each_kind_of_workload_has_its_own_fields(framework: Framework | None, fields: set[str]) -> None:
+def test_each_kind_of_workload_has_its_own_fields(
+    framework: Framework | None, fields: set[str]
+) -> None:
     assert SPECIAL.intersection(form_of(defaults(), framework=framework).fields) == fields

@@ -15,7 +15,16 @@ from projects.models import Project
 from tests.cast import Cast
 from tests.workloads.wizarding import Walk, key_of
 from workloads.models import Draft, Workload
-from workloads.specs import Configuration, Elastic, Framework, LauncherCreation, MasterChanges, Mpi, Spec, from_json
+from workloads.specs import (
+    Configuration,
+    Elastic,
+    Framework,
+    LauncherCreation,
+    MasterChanges,
+    Mpi,
+    Spec,
+    from_json,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +38,13 @@ def can(cluster: Cluster, *served: str, **more: Any) -> None:
     cluster.save()
 
 
-def through(cast: Cast, framework: Framework, setup: Mapping[str, str], master: Mapping[str, Any] | None = None, **start: str) -> Spec:
+def through(
+    cast: Cast,
+    framework: Framework,
+    setup: Mapping[str, str],
+    master: Mapping[str, Any] | None = None,
+    **start: str,
+) -> Spec:
     """What is submitted when somebody walks through with these answers."""
     walk = Walk(cast).started(framework=framework.value, **start)
     assert walk.step == "setup", walk.text
@@ -42,7 +57,12 @@ def through(cast: Cast, framework: Framework, setup: Mapping[str, str], master: 
 
 
 def test_tensorflow_has_a_chief_and_parameter_servers(cast: Cast) -> None:
-    spec = through(cast, Framework.TENSORFLOW, {"parameter_servers": "2"}, {"differs": ["cpu_request"], "cpu_request": "2"})
+    spec = through(
+        cast,
+        Framework.TENSORFLOW,
+        {"parameter_servers": "2"},
+        {"differs": ["cpu_request"], "cpu_request": "2"},
+    )
     assert (spec.framework, spec.parameter_servers, spec.pods) == (Framework.TENSORFLOW, 2, 5)
     assert spec.master == MasterChanges(cpu_request="2")
 
@@ -55,17 +75,26 @@ def test_mpi_has_its_own_fields_and_always_a_launcher(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize(("framework", "pods"), [(Framework.JAX, 2), (Framework.XGBOOST, 3)])
-def test_a_framework_of_one_configuration_has_that_whatever_the_hidden_card_says(cast: Cast, framework: Framework, pods: int) -> None:
+def test_a_framework_of_one_configuration_has_that_whatever_the_hidden_card_says(
+    cast: Cast, framework: Framework, pods: int
+) -> None:
     other = next(each for each in Configuration if each is not framework.configurations[0])
     assert through(cast, framework, {}, configuration=other.value).pods == pods
 
 
 def test_elastic_pytorch_may_bound_its_restarts(cast: Cast) -> None:
-    assert through(cast, Framework.PYTORCH, {"min_workers": "1", "max_restarts": "7"}).elastic == Elastic(1, 2, 7)
+    assert through(
+        cast, Framework.PYTORCH, {"min_workers": "1", "max_restarts": "7"}
+    ).elastic == Elastic(1, 2, 7)
 
 
 def test_the_master_may_be_on_other_nodes(cast: Cast) -> None:
-    master = {"differs": ["node_pools", "topology"], "node_pools": "cheap", "topology_key": "", "topology_required": ""}
+    master = {
+        "differs": ["node_pools", "topology"],
+        "node_pools": "cheap",
+        "topology_key": "",
+        "topology_required": "",
+    }
     typed = {"node_pools": "fast, slow", "topology_key": "rack", "topology_required": "required"}
     spec = through(cast, Framework.PYTORCH, typed, master)
     assert spec.setup.node_pools == ("fast", "slow")
@@ -73,9 +102,12 @@ def test_the_master_may_be_on_other_nodes(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    ("framework", "word"), [(Framework.PYTORCH, "Master"), (Framework.TENSORFLOW, "Chief"), (Framework.MPI, "Launcher")]
+    ("framework", "word"),
+    [(Framework.PYTORCH, "Master"), (Framework.TENSORFLOW, "Chief"), (Framework.MPI, "Launcher")],
 )
-def test_the_master_is_called_as_the_framework_calls_it(cast: Cast, framework: Framework, word: str) -> None:
+def test_the_master_is_called_as_the_framework_calls_it(
+    cast: Cast, framework: Framework, word: str
+) -> None:
     walk = Walk(cast).started(framework=framework.value)
     assert re.search(rf"steps__number[^<]*>3</span>{word}", walk.text)
     walk.set_up(environment_choice="custom", image="x")
@@ -89,13 +121,20 @@ def test_typed_values_wait_for_the_framework_to_be_chosen_again(cast: Cast) -> N
     walk = Walk(cast).started(framework="MPI").send(slots="8", workers="5")
     walk.see("start").send(framework="TF").set_up(workers="5").see("start").send(framework="MPI")
     assert re.search(r'name="slots"[^>]* value="8"|value="8"[^>]* name="slots"', walk.text)
-    walk.see("start").send(architecture="Standard").send(go="here").see("start").send(architecture="Distributed")
+    walk.see("start").send(architecture="Standard").send(go="here").see("start").send(
+        architecture="Distributed"
+    )
     assert re.search(r'name="workers" value="5"', walk.text)
 
 
 def test_each_framework_has_an_environment_to_try(cast: Cast) -> None:
     walk = Walk(cast)
-    for framework, name in {"TF": "tensorflow-workers", "XGBoost": "xgboost-collective", "JAX": "jax-psum", "MPI": "mpi-allreduce"}.items():
+    for framework, name in {
+        "TF": "tensorflow-workers",
+        "XGBoost": "xgboost-collective",
+        "JAX": "jax-psum",
+        "MPI": "mpi-allreduce",
+    }.items():
         text = walk.see("start").started(framework=framework).text
         assert name in text
         assert "pytorch-ddp" not in text
@@ -109,22 +148,32 @@ def test_assets_know_the_frameworks_of_workloads() -> None:
     ("start", "words"),
     [
         ({"framework": "TF"}, "With “Writable by rank 0 only” the chief writes"),
-        ({"framework": "PyTorch", "configuration": "workers-only"}, "With “Writable by rank 0 only” the first worker writes"),
+        (
+            {"framework": "PyTorch", "configuration": "workers-only"},
+            "With “Writable by rank 0 only” the first worker writes",
+        ),
         ({"framework": "JAX"}, "cannot be had with JAX"),
         ({"framework": "MPI"}, "cannot be had with MPI"),
     ],
 )
-def test_the_step_says_who_writes_where_only_rank_0_may(cast: Cast, start: dict[str, str], words: str) -> None:
+def test_the_step_says_who_writes_where_only_rank_0_may(
+    cast: Cast, start: dict[str, str], words: str
+) -> None:
     assert words in Walk(cast).started(**start).text
 
 
 def test_the_cards_have_every_clusters_answer(cast: Cast) -> None:
     other = Cluster.objects.create(name="there", server="https://127.0.0.1:2")
-    Project.objects.create(name="team-c", department=cast.research, cluster=other, namespace="c", queue="c")
+    Project.objects.create(
+        name="team-c", department=cast.research, cluster=other, namespace="c", queue="c"
+    )
     can(cast.cluster, PYTORCH)
     can(other, "kubeflow.org/v2beta1/mpijobs")
     text = Walk(cast, "alice").text
-    why = "The cluster does not serve MPIJob objects. Ask its administrator to install the MPI operator (v2beta1)."
+    why = (
+        "The cluster does not serve MPIJob objects. Ask its administrator to install the MPI "
+        "operator (v2beta1)."
+    )
     assert f'<span data-why-on="{cast.cluster.pk}">{why}</span>' in text
     assert re.search(rf'data-why-on="{other.pk}" hidden>The cluster does not serve TFJob', text)
     assert re.search(r'name="framework" value="TF"[^>]* disabled', text)
@@ -133,13 +182,19 @@ def test_the_cards_have_every_clusters_answer(cast: Cast) -> None:
 
 def test_without_scripts_a_button_shows_what_the_chosen_cluster_runs(cast: Cast) -> None:
     other = Cluster.objects.create(name="there", server="https://127.0.0.1:2")
-    project = Project.objects.create(name="team-c", department=cast.research, cluster=other, namespace="c", queue="c")
+    project = Project.objects.create(
+        name="team-c", department=cast.research, cluster=other, namespace="c", queue="c"
+    )
     can(other, PYTORCH)
-    walk = Walk(cast, "alice").send(cluster=str(other.pk), project=str(project.pk), framework="JAX", name="kept", go="here")
+    walk = Walk(cast, "alice").send(
+        cluster=str(other.pk), project=str(project.pk), framework="JAX", name="kept", go="here"
+    )
     assert walk.step == "start"
     assert 'value="kept"' in walk.text
     assert re.search(r'name="framework" value="TF"[^>]* disabled', walk.text)
-    assert re.search(r'name="framework" value="JAX"[^>]* checked', walk.text), "what was chosen is not lost"
+    assert re.search(r'name="framework" value="JAX"[^>]* checked', walk.text), (
+        "what was chosen is not lost"
+    )
 
 
 def test_a_framework_that_the_cluster_does_not_run_is_refused_beside_its_cards(cast: Cast) -> None:
@@ -151,29 +206,66 @@ def test_a_framework_that_the_cluster_does_not_run_is_refused_beside_its_cards(c
 
 def test_a_runtime_of_trainer_v2_is_as_good(cast: Cast) -> None:
     trainer = Runtime("torch-distributed", "torch")
-    can(cast.cluster, "trainer.kubeflow.org/v1alpha1/trainjobs", runtimes=(trainer,), trainjob_fields=frozenset(("runtimePatches",)))
-    walk = Walk(cast).started().send(environment_choice="custom", image="x", compute_choice="custom", gpu_devices="1", workers="2").send()
+    can(
+        cast.cluster,
+        "trainer.kubeflow.org/v1alpha1/trainjobs",
+        runtimes=(trainer,),
+        trainjob_fields=frozenset(("runtimePatches",)),
+    )
+    walk = (
+        Walk(cast)
+        .started()
+        .send(
+            environment_choice="custom",
+            image="x",
+            compute_choice="custom",
+            gpu_devices="1",
+            workers="2",
+        )
+        .send()
+    )
     assert "It becomes one <strong>TrainJob</strong> (trainer.kubeflow.org/v1alpha1)" in walk.text
     assert "kind: TrainJob" in walk.text
 
 
 def test_what_a_trainjob_cannot_say_is_refused_at_its_step(cast: Cast) -> None:
     trainer = Runtime("torch-distributed", "torch")
-    can(cast.cluster, "trainer.kubeflow.org/v1alpha1/trainjobs", runtimes=(trainer,), trainjob_fields=frozenset(("runtimePatches",)))
-    walk = Walk(cast).started().send(environment_choice="custom", image="x", compute_choice="custom", restart_policy="Never")
+    can(
+        cast.cluster,
+        "trainer.kubeflow.org/v1alpha1/trainjobs",
+        runtimes=(trainer,),
+        trainjob_fields=frozenset(("runtimePatches",)),
+    )
+    walk = (
+        Walk(cast)
+        .started()
+        .send(
+            environment_choice="custom", image="x", compute_choice="custom", restart_policy="Never"
+        )
+    )
     assert re.search(r'id="id_restart_policy_error">.*cannot be said of a TrainJob', walk.text)
 
 
 @pytest.mark.parametrize(
     ("served", "sharing", "why"),
-    [((PYTORCH,), None, "the cluster does not have it"), ((PYTORCH, *KAI), False, "has GPU sharing switched off")],
+    [
+        ((PYTORCH,), None, "the cluster does not have it"),
+        ((PYTORCH, *KAI), False, "has GPU sharing switched off"),
+    ],
 )
-def test_a_part_of_a_gpu_is_refused_where_it_cannot_be_had(cast: Cast, served: tuple[str, ...], sharing: bool | None, why: str) -> None:
+def test_a_part_of_a_gpu_is_refused_where_it_cannot_be_had(
+    cast: Cast, served: tuple[str, ...], sharing: bool | None, why: str
+) -> None:
     can(cast.cluster, *served, gpu_sharing=sharing)
     walk = Walk(cast).started().set_up()
     assert walk.page.status_code == 422
     assert re.search(rf'id="compute_choice_error">.*{why}', walk.text)
-    own = {"compute_choice": "custom", "gpu_devices": "1", "gpu_share": "memory", "gpu_memory": "8Gi"}
+    own = {
+        "compute_choice": "custom",
+        "gpu_devices": "1",
+        "gpu_share": "memory",
+        "gpu_memory": "8Gi",
+    }
     walk.set_up(**own)
     assert re.search(rf'id="id_gpu_memory_error">.*{why}', walk.text)
     walk.set_up(**own | {"gpu_share": "whole"})
@@ -204,7 +296,12 @@ def test_a_framework_that_went_away_leaves_no_objects_to_show(cast: Cast) -> Non
 
 
 def test_the_review_says_as_what_it_runs_and_what_is_not_checked(cast: Cast) -> None:
-    walk = Walk(cast).started(framework="TF").set_up(environment_choice=key_of("tensorflow-workers"), parameter_servers="1").send()
+    walk = (
+        Walk(cast)
+        .started(framework="TF")
+        .set_up(environment_choice=key_of("tensorflow-workers"), parameter_servers="1")
+        .send()
+    )
     assert "It becomes one <strong>TFJob</strong> (kubeflow.org/v1)" in walk.text
     assert "<strong>4 pods</strong>" in walk.text
     assert "<dt>Parameter servers</dt>" in walk.text
@@ -214,13 +311,20 @@ def test_the_review_says_as_what_it_runs_and_what_is_not_checked(cast: Cast) -> 
 
 
 def test_the_review_has_all_objects_with_the_job_last(cast: Cast) -> None:
-    walk = Walk(cast).started().set_up(volumes__0__kind="newPvc", volumes__0__path="/out", volumes__0__size="1Gi").send()
+    walk = (
+        Walk(cast)
+        .started()
+        .set_up(volumes__0__kind="newPvc", volumes__0__path="/out", volumes__0__size="1Gi")
+        .send()
+    )
     assert walk.text.index("kind: PersistentVolumeClaim") < walk.text.index("kind: PyTorchJob")
 
 
 def test_a_disabled_cluster_says_so_and_cannot_be_chosen(cast: Cast) -> None:
     other = Cluster.objects.create(name="there", server="https://127.0.0.1:2")
-    project = Project.objects.create(name="team-c", department=cast.research, cluster=other, namespace="c", queue="c")
+    project = Project.objects.create(
+        name="team-c", department=cast.research, cluster=other, namespace="c", queue="c"
+    )
     Cluster.objects.filter(pk=cast.cluster.pk).update(is_enabled=False)
     walk = Walk(cast, "alice")
     assert f'<option value="{cast.cluster.pk}" disabled>here (disabled)</option>' in walk.text
@@ -228,7 +332,10 @@ def test_a_disabled_cluster_says_so_and_cannot_be_chosen(cast: Cast) -> None:
     assert f'<option value="{project.pk}" selected>' in walk.text
     walk.started(cluster=str(cast.cluster.pk), project=str(cast.team_a.pk))
     assert walk.page.status_code == 422
-    assert re.search(r'id="id_cluster_error">.*The cluster here is disabled: nothing is launched there', walk.text)
+    assert re.search(
+        r'id="id_cluster_error">.*The cluster here is disabled: nothing is launched there',
+        walk.text,
+    )
 
 
 def test_a_cluster_disabled_meanwhile_opens_the_first_step(cast: Cast) -> None:
@@ -249,22 +356,55 @@ def test_the_first_step_asks_as_much_with_many_clusters(cast: Cast) -> None:
         for each in range(20):
             name = f"c{number}-{each}"
             cluster = Cluster.objects.create(name=name, server="https://127.0.0.1:2")
-            Project.objects.create(name=name, department=cast.research, cluster=cluster, namespace=name, queue=name)
+            Project.objects.create(
+                name=name, department=cast.research, cluster=cluster, namespace=name, queue=name
+            )
     assert counts[0] == counts[1]
 
 
 def test_a_draft_of_the_last_release_still_opens_and_is_launched(cast: Cast) -> None:
     walk = Walk(cast)
-    start = {"cluster": cast.cluster.pk, "project": cast.team_a.pk, "architecture": "Distributed", "framework": "PyTorch"}
+    start = {
+        "cluster": cast.cluster.pk,
+        "project": cast.team_a.pk,
+        "architecture": "Distributed",
+        "framework": "PyTorch",
+    }
     start |= {"configuration": "workers-and-master", "template": "scratch", "name": "older"}
-    setup = {"environment_choice": "custom", "image": "team/x", "compute_choice": "custom", "gpu_devices": "0", "gpu_share": "whole"}
-    setup |= {"workers": "2", "min_workers": "1", "max_workers": "", "preemptibility": "preemptible", "backoff_limit": "6"}
-    setup |= {"volumes-0-kind": "nfs", "volumes-0-server": "nfs", "volumes-0-source": "/x", "volumes-0-path": "/data"}
+    setup = {
+        "environment_choice": "custom",
+        "image": "team/x",
+        "compute_choice": "custom",
+        "gpu_devices": "0",
+        "gpu_share": "whole",
+    }
+    setup |= {
+        "workers": "2",
+        "min_workers": "1",
+        "max_workers": "",
+        "preemptibility": "preemptible",
+        "backoff_limit": "6",
+    }
+    setup |= {
+        "volumes-0-kind": "nfs",
+        "volumes-0-server": "nfs",
+        "volumes-0-source": "/x",
+        "volumes-0-path": "/data",
+    }
     data = {"start": start, "setup": setup, "master": {"differs": "node_type", "node_type": "cpu"}}
-    Draft.objects.update(data={step: {name: [str(value)] for name, value in typed.items()} for step, typed in data.items()})
+    Draft.objects.update(
+        data={
+            step: {name: [str(value)] for name, value in typed.items()}
+            for step, typed in data.items()
+        }
+    )
     walk.see("review")
     assert walk.step == "review"
     walk.send()
     spec = from_json(Workload.objects.get().spec)
-    assert (spec.name, spec.elastic, spec.master) == ("older", Elastic(1, 2), MasterChanges(node_type="cpu"))
+    assert (spec.name, spec.elastic, spec.master) == (
+        "older",
+        Elastic(1, 2),
+        MasterChanges(node_type="cpu"),
+    )
     assert spec.setup.volumes[0].path == "/data"

@@ -1,4 +1,6 @@
-"""Walking through the wizard as a browser without scripts does: every form sent back as it was shown, with what a person changed."""
+"""Walking through the wizard as a browser without scripts does: every form sent back as it was
+shown, with what a person changed.
+"""
 
 from html.parser import HTMLParser
 from typing import Any
@@ -38,8 +40,16 @@ class _Form(HTMLParser):
         if not self._inside or self._template or "disabled" in given or any(self._fieldsets):
             return
         name = given.get("name") or ""
-        if tag == "input" and name and (given.get("type") not in ("radio", "checkbox") or "checked" in given):
-            self.sent.setdefault(name, []).append(given.get("value") or "" if "value" in given or given.get("type") != "checkbox" else "on")
+        if (
+            tag == "input"
+            and name
+            and (given.get("type") not in ("radio", "checkbox") or "checked" in given)
+        ):
+            self.sent.setdefault(name, []).append(
+                given.get("value") or ""
+                if "value" in given or given.get("type") != "checkbox"
+                else "on"
+            )
         elif tag == "select":
             self._select, self._option = name, None
         elif tag == "option" and self._select and (self._option is None or "selected" in given):
@@ -100,9 +110,16 @@ class Walk:
         return self
 
     def send(self, **changes: str | list[str]) -> "Walk":
-        """Change these fields of the shown form and press a button ("go", "add" and so on, or none of them)."""
-        given = {name.replace("__", "-"): value if isinstance(value, list) else [value] for name, value in changes.items()}
-        self.page = self.client.post(self.page.request["PATH_INFO"], form_of(self.page) | given, follow=True)
+        """Change these fields of the shown form and press a button ("go", "add" and so on, or none
+        of them).
+        """
+        given = {
+            name.replace("__", "-"): value if isinstance(value, list) else [value]
+            for name, value in changes.items()
+        }
+        self.page = self.client.post(
+            self.page.request["PATH_INFO"], form_of(self.page) | given, follow=True
+        )
         return self
 
     def started(self, **changes: str) -> "Walk":
@@ -111,7 +128,11 @@ class Walk:
 
     def set_up(self, **changes: str | list[str]) -> "Walk":
         """Past the setup, with the walk's answers."""
-        answers = {"environment_choice": key_of("allreduce"), "compute_choice": key_of("small-fraction"), "workers": "2"}
+        answers = {
+            "environment_choice": key_of("allreduce"),
+            "compute_choice": key_of("small-fraction"),
+            "workers": "2",
+        }
         return self.send(**(answers | changes))
 
 

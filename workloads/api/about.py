@@ -33,4 +33,6 @@ class NotThere(ApiView):
     schema = None
 
     def initial(self, request: Request, *arguments: Any, **named: Any) -> NoReturn:
-        raise Http404("There is nothing at this address of the API. GET /api/v1/schema lists its addresses.")
+        raise Http404(
+            "There is nothing at this address of the API. GET /api/v1/schema lists its addresses."
+        )

@@ -1,6 +1,18 @@
 """The shapes of workloads in the description of the API (OpenAPI)."""
 
-from projects.api.schemas import FLAG, ID, MOMENT, NUMBER, TEXT, WHOLE, Schema, array, obj, said, words
+from projects.api.schemas import (
+    FLAG,
+    ID,
+    MOMENT,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    Schema,
+    array,
+    obj,
+    said,
+    words,
+)
 from workloads.specs import (
     CleanPodPolicy,
     Framework,
@@ -52,12 +64,23 @@ CLAIM_INFO = obj(
     ["size"],
     size=TEXT,
     storageClass=said(TEXT, "The cluster's default where it is not given."),
-    accessModes=said(obj(readWriteOnce=FLAG, readOnlyMany=FLAG, readWriteMany=FLAG), "readWriteOnce where none is true."),
+    accessModes=said(
+        obj(readWriteOnce=FLAG, readOnlyMany=FLAG, readWriteMany=FLAG),
+        "readWriteOnce where none is true.",
+    ),
     volumeMode=words("Filesystem"),
 )
 STORAGE = obj(
     emptyDirVolume=array(
-        obj(name=TEXT, path=TEXT, medium=words("Memory"), sizeLimit=TEXT, readOnly=FLAG, writableByRank0Only=RANK_0, exclude=FLAG)
+        obj(
+            name=TEXT,
+            path=TEXT,
+            medium=words("Memory"),
+            sizeLimit=TEXT,
+            readOnly=FLAG,
+            writableByRank0Only=RANK_0,
+            exclude=FLAG,
+        )
     ),
     hostPath=array(
         obj(
@@ -70,14 +93,25 @@ STORAGE = obj(
             exclude=FLAG,
         )
     ),
-    configMapVolume=array(obj(name=TEXT, configMap=TEXT, mountPath=TEXT, subPath=TEXT, defaultMode=TEXT, exclude=FLAG)),
+    configMapVolume=array(
+        obj(name=TEXT, configMap=TEXT, mountPath=TEXT, subPath=TEXT, defaultMode=TEXT, exclude=FLAG)
+    ),
     secretVolume=array(obj(name=TEXT, secret=TEXT, mountPath=TEXT, defaultMode=TEXT, exclude=FLAG)),
     pvc=array(
         obj(
             name=TEXT,
             claimName=said(TEXT, "Of a claim that exists; Muster names those that it makes."),
-            existingPvc=said(FLAG, "False, and so is leaving it out: a claim is made as claimInfo says, and goes with the workload."),
-            ephemeral=said(FLAG, "Of a claim that is made: each pod has one of its own, which goes with the pod."),
+            existingPvc=said(
+                FLAG,
+                (
+                    "False, and so is leaving it out: a claim is made as claimInfo says, and "
+                    "goes with the workload."
+                ),
+            ),
+            ephemeral=said(
+                FLAG,
+                "Of a claim that is made: each pod has one of its own, which goes with the pod.",
+            ),
             claimInfo=CLAIM_INFO,
             path=TEXT,
             readOnly=READ_ONLY,
@@ -85,7 +119,17 @@ STORAGE = obj(
             exclude=FLAG,
         )
     ),
-    nfs=array(obj(name=TEXT, server=TEXT, path=TEXT, mountPath=TEXT, readOnly=READ_ONLY, writableByRank0Only=RANK_0, exclude=FLAG)),
+    nfs=array(
+        obj(
+            name=TEXT,
+            server=TEXT,
+            path=TEXT,
+            mountPath=TEXT,
+            readOnly=READ_ONLY,
+            writableByRank0Only=RANK_0,
+            exclude=FLAG,
+        )
+    ),
     git=array(
         obj(
             ["repository", "path"],
@@ -96,7 +140,10 @@ STORAGE = obj(
             path=TEXT,
             secretRef=said(
                 obj(name=TEXT, authenticationMethod=words(*GitAccess)),
-                "Of a private repository: the Secret has username and password, or ssh-privatekey and known_hosts.",
+                (
+                    "Of a private repository: the Secret has username and password, or "
+                    "ssh-privatekey and known_hosts."
+                ),
             ),
             readOnly=said(FLAG, f"{EXTENSION}."),
             writableByRank0Only=RANK_0,
@@ -111,7 +158,9 @@ STORAGE = obj(
             prefix=said(TEXT, f"{EXTENSION}: only what lies below it."),
             path=TEXT,
             url=said(TEXT, "Of the service; Amazon's where it is not given."),
-            accessKeySecret=said(TEXT, "The Secret with AccessKeyId and SecretKey; a public bucket needs none."),
+            accessKeySecret=said(
+                TEXT, "The Secret with AccessKeyId and SecretKey; a public bucket needs none."
+            ),
             exclude=FLAG,
         )
     ),
@@ -142,9 +191,13 @@ _OF_PODS: dict[str, Schema] = {
     "compute": COMPUTE,
     "storage": STORAGE,
     "nodeType": TEXT,
-    "nodePools": said(array(TEXT), "In the order in which they are tried. `default` alone asks for nothing: any node will do."),
+    "nodePools": said(
+        array(TEXT),
+        "In the order in which they are tried. `default` alone asks for nothing: any node will do.",
+    ),
     "podAffinity": said(
-        obj(type=words("Required", "Preferred"), key=TEXT), "The pods together on nodes with the same value of the label `key`."
+        obj(type=words("Required", "Preferred"), key=TEXT),
+        "The pods together on nodes with the same value of the label `key`.",
     ),
     "tolerations": array(
         obj(
@@ -166,15 +219,22 @@ SPEC = obj(
     numWorkers=said(WHOLE, "Of distributed workloads, beside the master."),
     minReplicas=said(WHOLE, "Of elastic PyTorch."),
     maxReplicas=said(WHOLE, "Of elastic PyTorch."),
-    maxRestarts=said(WHOLE, f"{EXTENSION}, of elastic PyTorch: each pod that leaves or joins costs one."),
-    parameterServers=said(WHOLE, f"{EXTENSION}, of TensorFlow: pods as the workers are, without GPUs."),
+    maxRestarts=said(
+        WHOLE, f"{EXTENSION}, of elastic PyTorch: each pod that leaves or joins costs one."
+    ),
+    parameterServers=said(
+        WHOLE, f"{EXTENSION}, of TensorFlow: pods as the workers are, without GPUs."
+    ),
     slotsPerWorker=said(WHOLE, "Of MPI: processes a worker takes."),
     sshAuthMountPath=said(TEXT, "Of MPI: where root's keys are in the image."),
     mpiLauncherCreationPolicy=said(words(*LauncherCreation), "Of MPI: when the launcher is made."),
     completions=said(WHOLE, "Of standard workloads: how many runs."),
     parallelism=said(WHOLE, "Of standard workloads: how many runs at once."),
     backoffLimit=WHOLE,
-    restartPolicy=said(words(*RestartPolicy), "ExitCode is an extension of Muster: codes from 128 are tried again, others are final."),
+    restartPolicy=said(
+        words(*RestartPolicy),
+        "ExitCode is an extension of Muster: codes from 128 are tried again, others are final.",
+    ),
     cleanPodPolicy=words(*CleanPodPolicy),
     terminationGracePeriodSeconds=WHOLE,
     autoDeletionTimeAfterCompletionSeconds=WHOLE,
@@ -182,9 +242,24 @@ SPEC = obj(
     preemptibility=words(*Preemptibility),
 )
 MASTER: dict[str, Schema] = {
-    "masterSpecSameAsWorker": said(FLAG, "True, and so is leaving out masterSpec: the master, chief or launcher is as the workers are."),
-    "masterSpec": said(obj(["image"], **_OF_PODS), "The master, where it differs. It stands for itself: nothing of spec is taken over."),
-    "noMaster": said(FLAG, f"{EXTENSION}: workers only. JAX has no master, with or without it; XGBoost and MPI always have one."),
+    "masterSpecSameAsWorker": said(
+        FLAG,
+        (
+            "True, and so is leaving out masterSpec: the master, chief or launcher is as the "
+            "workers are."
+        ),
+    ),
+    "masterSpec": said(
+        obj(["image"], **_OF_PODS),
+        "The master, where it differs. It stands for itself: nothing of spec is taken over.",
+    ),
+    "noMaster": said(
+        FLAG,
+        (
+            f"{EXTENSION}: workers only. JAX has no master, with or without it; XGBoost and MPI "
+            "always have one."
+        ),
+    ),
 }
 SUBMISSION = obj(
     ["name", "projectId", "clusterId", "spec"],
@@ -192,12 +267,23 @@ SUBMISSION = obj(
     useGivenNameAsPrefix=said(FLAG, "The name gets a random end."),
     projectId=TEXT,
     clusterId=ID,
-    templateId=said(ID, "A template: spec is merged over its values, and may not change what it locks."),
+    templateId=said(
+        ID, "A template: spec is merged over its values, and may not change what it locks."
+    ),
     spec=SPEC,
     **MASTER,
 )
 SUBMITTED = obj(
-    ["name", "requestedName", "workloadId", "projectId", "clusterId", "createdBy", "createdAt", "desiredPhase"],
+    [
+        "name",
+        "requestedName",
+        "workloadId",
+        "projectId",
+        "clusterId",
+        "createdBy",
+        "createdAt",
+        "desiredPhase",
+    ],
     name=TEXT,
     requestedName=TEXT,
     workloadId=ID,
@@ -212,7 +298,10 @@ SUBMITTED = obj(
     spec=SPEC,
     **MASTER,
 )
-_RESOURCES = said(obj(gpu=obj(request=NUMBER), cpu=obj(request=NUMBER), cpuMemory=obj(request=TEXT)), "What is asked for.")
+_RESOURCES = said(
+    obj(gpu=obj(request=NUMBER), cpu=obj(request=NUMBER), cpuMemory=obj(request=TEXT)),
+    "What is asked for.",
+)
 WORKLOAD = obj(
     ["id", "name", "type", "phase", "projectId", "clusterId", "createdAt"],
     id=ID,

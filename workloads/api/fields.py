@@ -1,4 +1,6 @@
-"""Reads a JSON body field by field: each is of its type or refused by name, and what nobody has read is refused as unknown."""
+"""Reads a JSON body field by field: each is of its type or refused by name, and what nobody has
+read is refused as unknown.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -40,7 +42,9 @@ class Findings:
         return frozenset(self._said)
 
     def place_of(self, target: str) -> str:
-        """The field of the body that a field of the Spec was read from; that of its nearest parent where it was not read itself."""
+        """The field of the body that a field of the Spec was read from; that of its nearest parent
+        where it was not read itself.
+        """
         while target:
             if target in self._places:
                 return self._places[target]
@@ -56,7 +60,8 @@ class Findings:
 class Fields:
     """One object of a body. Null is as good as missing.
 
-    `into` is the field of the Spec that a value becomes: below `target`, or with a slash before it, of the whole Spec.
+    `into` is the field of the Spec that a value becomes: below `target`, or with a slash before it,
+    of the whole Spec.
     """
 
     def __init__(self, value: object, place: str, target: str, findings: Findings) -> None:
@@ -85,7 +90,9 @@ class Fields:
         return self._join(into)
 
     def stands_for(self, name: str, into: str) -> None:
-        """Where several fields make a part of the Spec: its problems as a whole are this field's."""
+        """Where several fields make a part of the Spec: its problems as a whole are this
+        field's.
+        """
         self._findings.came_from(self._join(into), self._at(name))
 
     def refuse(self, name: str, text: str) -> None:
@@ -151,10 +158,14 @@ class Fields:
     def inner(self, name: str, into: str = "") -> "Fields":
         """An object inside this one; an empty one where there is none."""
         value = self._take(name, into)
-        return Fields({} if value is None else value, self._at(name), self._join(into), self._findings)
+        return Fields(
+            {} if value is None else value, self._at(name), self._join(into), self._findings
+        )
 
     def each(self, name: str, into: str = "", start: int = 0) -> Iterator["Fields"]:
-        """The objects of a list, as the Spec's `into`, counted from `start`. Those that say `exclude` are left out, as nulls are."""
+        """The objects of a list, as the Spec's `into`, counted from `start`. Those that say
+        `exclude` are left out, as nulls are.
+        """
         value = self._take(name, into)
         if value is None:
             return
@@ -174,11 +185,17 @@ class Fields:
             number += 1
             yield fields
 
-    def unsupported(self, why: str = "is not supported by this version", **harmless: Sequence[Any]) -> None:
+    def unsupported(
+        self, why: str = "is not supported by this version", **harmless: Sequence[Any]
+    ) -> None:
         """Fields that this version cannot heed, each with the values that ask for nothing."""
         for name, values in harmless.items():
             value = self._take(name)
-            if value is not None and value not in ("", [], {}) and not any(value == each and type(value) is type(each) for each in values):
+            if (
+                value is not None
+                and value not in ("", [], {})
+                and not any(value == each and type(value) is type(each) for each in values)
+            ):
                 self.refuse(name, why)
 
     def ignore_rest(self) -> None:

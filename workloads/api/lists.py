@@ -20,7 +20,9 @@ _TYPES = {"Distributed": Architecture.DISTRIBUTED.value, "Training": Architectur
 
 WORKLOADS = {
     "name": filtering.text("name"),
-    "type": filtering.exact("architecture", lambda value: _TYPES.get(value, ""), "Distributed or Training"),
+    "type": filtering.exact(
+        "architecture", lambda value: _TYPES.get(value, ""), "Distributed or Training"
+    ),
     "clusterId": filtering.uuid("cluster_id"),
     "projectId": filtering.identity("project_id"),
     "projectName": filtering.text("project__name"),
@@ -49,29 +51,45 @@ PODS = {
     "createdAt": filtering.moment("created_at"),
     "completedAt": filtering.moment("ended_at"),
 }
-_DELETED = schemas.parameter("deleted", schemas.FLAG, "Those that are deleted, instead of those that are there.")
+_DELETED = schemas.parameter(
+    "deleted", schemas.FLAG, "Those that are deleted, instead of those that are there."
+)
 
 
 class WorkloadsView(ApiView):
     @extend_schema(
         operation_id="list_workloads",
-        description="The workloads that you may see, the newest first unless sortBy says otherwise.",
+        description=(
+            "The workloads that you may see, the newest first unless sortBy says otherwise."
+        ),
         parameters=[*schemas.list_parameters(WORKLOADS), _DELETED],
-        responses={200: schemas.answer(schemas.items("workloads", WORKLOAD))} | schemas.errors(400, 401),
+        responses={200: schemas.answer(schemas.items("workloads", WORKLOAD))}
+        | schemas.errors(400, 401),
         tags=["workloads"],
     )
     def get(self, request: Request) -> Response:
         asked = Asked(request)
-        rows = _workloads(self.user, asked).select_related("project__department", "submitted_by").defer("pod_group")
-        found, following = asked.page(filtering.ordered(rows, asked, WORKLOADS, ("-created_at", "-id")), 50)
+        rows = (
+            _workloads(self.user, asked)
+            .select_related("project__department", "submitted_by")
+            .defer("pod_group")
+        )
+        found, following = asked.page(
+            filtering.ordered(rows, asked, WORKLOADS, ("-created_at", "-id")), 50
+        )
         ran = limits.ran(found, timezone.now())
-        return Response(listed("workloads", [showing.item(each, ran[each.pk]) for each in found], following))
+        return Response(
+            listed("workloads", [showing.item(each, ran[each.pk]) for each in found], following)
+        )
 
 
 class WorkloadsCountView(ApiView):
     @extend_schema(
         operation_id="count_workloads",
-        description="How many workloads you may see, of what the list's filterBy, search and deleted ask for.",
+        description=(
+            "How many workloads you may see, of what the list's filterBy, search and deleted ask "
+            "for."
+        ),
         parameters=[*schemas.filters(WORKLOADS), _DELETED],
         responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401),
         tags=["workloads"],
@@ -83,18 +101,31 @@ class WorkloadsCountView(ApiView):
 def _workloads(user: User, asked: Asked) -> "QuerySet[Workload]":
     """Those that one sees and that are asked for. Raises Invalid."""
     rows = Workload.objects.visible_to(user).filter(released_at__isnull=not asked.flag("deleted"))
-    return filtering.matching(rows, asked, WORKLOADS, ("name", "project__name", "submitted_by__username"))
+    return filtering.matching(
+        rows, asked, WORKLOADS, ("name", "project__name", "submitted_by__username")
+    )
 
 
 class PodsView(ApiView):
     @extend_schema(
         operation_id="list_pods",
-        description="The pods of the workloads that you may see, the newest first unless sortBy says otherwise.",
+        description=(
+            "The pods of the workloads that you may see, the newest first unless sortBy says "
+            "otherwise."
+        ),
         parameters=[
             *schemas.list_parameters(PODS),
             _DELETED,
-            schemas.parameter("completed", schemas.words("true", "false", "all"), "Those that have ended, or have not; all by default."),
-            schemas.parameter("verbosity", schemas.words("brief", "full"), "full adds the names of workload and project."),
+            schemas.parameter(
+                "completed",
+                schemas.words("true", "false", "all"),
+                "Those that have ended, or have not; all by default.",
+            ),
+            schemas.parameter(
+                "verbosity",
+                schemas.words("brief", "full"),
+                "full adds the names of workload and project.",
+            ),
         ],
         responses={200: schemas.answer(schemas.items("pods", POD))} | schemas.errors(400, 401),
         tags=["workloads"],
@@ -108,9 +139,22 @@ class PodsView(ApiView):
         completed = asked.choice("completed", ("all", "true", "false"))
         if completed != "all":
             rows = (
-                rows.filter(phase__in=("Succeeded", "Failed")) if completed == "true" else rows.exclude(phase__in=("Succeeded", "Failed"))
+                rows.filter(phase__in=("Succeeded", "Failed"))
+                if completed == "true"
+                else rows.exclude(phase__in=("Succeeded", "Failed"))
             )
         rows = filtering.matching(rows, asked, PODS, ("name", "workload__name"))
-        rows = rows.select_related("workload__project").defer("workload__job", "workload__pod_group", "workload__spec")
+        rows = rows.select_related("workload__project").defer(
+            "workload__job", "workload__pod_group", "workload__spec"
+        )
         full = asked.choice("verbosity", ("brief", "full")) == "full"
-        return Response(filtering.paged(rows, asked, PODS, ("-pk",), name="pods", shown=lambda row: showing.pod(row, full=full)))
+        return Response(
+            filtering.paged(
+                rows,
+                asked,
+                PODS,
+                ("-pk",),
+                name="pods",
+                shown=lambda row: showing.pod(row, full=full),
+            )
+        )

@@ -1,4 +1,6 @@
-"""`GET /api/v1/workloads/{id}/pods/{name}/logs`: what a pod wrote, as plain text. An addition of Muster to the API."""
+"""`GET /api/v1/workloads/{id}/pods/{name}/logs`: what a pod wrote, as plain text. An addition of
+Muster to the API.
+"""
 
 import time
 import uuid
@@ -29,16 +31,32 @@ RECHECK = 30.0
 class LogsView(ApiView):
     @extend_schema(
         operation_id="get_pod_logs",
-        description="What a container wrote, as plain text, from the log that Muster keeps: also when the pod is gone.",
+        description=(
+            "What a container wrote, as plain text, from the log that Muster keeps: also when the "
+            "pod is gone."
+        ),
         parameters=[
-            schemas.parameter("follow", schemas.FLAG, "Go on with what is written, until the container's run has ended."),
+            schemas.parameter(
+                "follow",
+                schemas.FLAG,
+                "Go on with what is written, until the container's run has ended.",
+            ),
             schemas.parameter("tailLines", schemas.WHOLE, "The last so many lines."),
-            schemas.parameter("sinceTime", schemas.MOMENT, "Lines written at this moment or later."),
-            schemas.parameter("previous", schemas.FLAG, "The run of the container before the newest one."),
-            schemas.parameter("container", schemas.TEXT, "The container; the first that is no init container where it is not given."),
+            schemas.parameter(
+                "sinceTime", schemas.MOMENT, "Lines written at this moment or later."
+            ),
+            schemas.parameter(
+                "previous", schemas.FLAG, "The run of the container before the newest one."
+            ),
+            schemas.parameter(
+                "container",
+                schemas.TEXT,
+                "The container; the first that is no init container where it is not given.",
+            ),
             schemas.parameter("timestamps", schemas.FLAG, "The moment before each line."),
         ],
-        responses={(200, "text/plain"): OpenApiResponse(schemas.TEXT)} | schemas.errors(400, 401, 404, 429),
+        responses={(200, "text/plain"): OpenApiResponse(schemas.TEXT)}
+        | schemas.errors(400, 401, 404, 429),
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID, pod_name: str) -> StreamingHttpResponse:
@@ -48,10 +66,17 @@ class LogsView(ApiView):
         since_ns = None if since is None else int(since.timestamp()) * 10**9
         follow, timestamps = bool(asked.flag("follow")), bool(asked.flag("timestamps"))
         pods = Pod.objects.filter(workload=workload, name=pod_name.replace("\x00", ""))
-        log = _log(pods.order_by("-attempt", "-pk").first(), asked.text("container"), bool(asked.flag("previous")))
+        log = _log(
+            pods.order_by("-attempt", "-pk").first(),
+            asked.text("container"),
+            bool(asked.flag("previous")),
+        )
         if follow:
             if logbook.streams.full(self.user.pk):
-                raise UserError("You follow too many logs at once. End some of the streams, and try again.", status=429)
+                raise UserError(
+                    "You follow too many logs at once. End some of the streams, and try again.",
+                    status=429,
+                )
             followed = logbook.follow(log, tail=tail, since=since_ns, timestamps=timestamps)
             text = _while_allowed(followed, self.user.pk, lambda: _may_see(request, workload_id))
         else:
@@ -64,12 +89,19 @@ class LogsView(ApiView):
 def _log(pod: Pod | None, container: str, previous: bool) -> Log:
     if pod is None:
         raise Http404("This workload has no such pod. GET /api/v1/workloads/{id}/pods lists them.")
-    container = container or next((str(each.get("name")) for each in listed(pod.data, "spec", "containers")), "")
-    logs = pod.logs.select_related("pod").filter(**({"container": container} if container else {"is_init": False}))
+    container = container or next(
+        (str(each.get("name")) for each in listed(pod.data, "spec", "containers")), ""
+    )
+    logs = pod.logs.select_related("pod").filter(
+        **({"container": container} if container else {"is_init": False})
+    )
     newest = list(logs.order_by("container", "-run")[:2])
     runs = [log for log in newest if log.container == newest[0].container]
     if len(runs) <= int(previous):
-        raise Http404("There is no such log: the container has not written yet, did not run that often, or is not one of this pod.")
+        raise Http404(
+            "There is no such log: the container has not written yet, did not run that often, or "
+            "is not one of this pod."
+        )
     log = runs[int(previous)]
     if log.state in (Log.State.LOST, Log.State.REMOVED):
         raise Http404(log.note or "This log is not there any more.")
@@ -77,9 +109,14 @@ def _log(pod: Pod | None, container: str, previous: bool) -> Log:
 
 
 async def _while_allowed(
-    text: AsyncIterator[bytes], user: int, allowed: Callable[[], bool], clock: Callable[[], float] = time.monotonic
+    text: AsyncIterator[bytes],
+    user: int,
+    allowed: Callable[[], bool],
+    clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[bytes]:
-    """What is followed, counted as one of this person's streams; it ends when `allowed`, asked now and then, says no."""
+    """What is followed, counted as one of this person's streams; it ends when `allowed`, asked now
+    and then, says no.
+    """
 
     def still() -> bool:
         try:

@@ -1,4 +1,6 @@
-"""What a project or a department held over time, as the REST API tells it: from the samples that the charts are made of."""
+"""What a project or a department held over time, as the REST API tells it: from the samples that
+the charts are made of.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -35,53 +37,85 @@ TYPES: Mapping[str, str] = {
 VALUE = obj(["value", "timestamp"], value=TEXT, timestamp=MOMENT)
 MEASUREMENTS = obj(
     ["measurements"],
-    measurements=array(obj(["type", "labels", "values"], type=words(*TYPES), labels=obj(), values=array(VALUE))),
+    measurements=array(
+        obj(["type", "labels", "values"], type=words(*TYPES), labels=obj(), values=array(VALUE))
+    ),
 )
 
 
 PARAMETERS = [
-    schemas.parameter("metricType", said(TEXT, f"Some of {', '.join(TYPES)}, with commas between them."), "What is asked for."),
+    schemas.parameter(
+        "metricType",
+        said(TEXT, f"Some of {', '.join(TYPES)}, with commas between them."),
+        "What is asked for.",
+    ),
     schemas.parameter("start", MOMENT, "From when on."),
     schemas.parameter("end", MOMENT, "Until when."),
-    schemas.parameter("numberOfSamples", schemas.WHOLE, "How many values of each, 20 where it is not given, at most 1000."),
+    schemas.parameter(
+        "numberOfSamples",
+        schemas.WHOLE,
+        "How many values of each, 20 where it is not given, at most 1000.",
+    ),
 ]
 
 
 class ProjectMetricsView(ApiView):
     @extend_schema(
         operation_id="get_project_metrics",
-        description="What a project held between two moments. A moment at which something was not known has no value.",
+        description=(
+            "What a project held between two moments. A moment at which something was not known "
+            "has no value."
+        ),
         parameters=PARAMETERS,
         responses={200: schemas.answer(MEASUREMENTS)} | schemas.errors(400, 401, 403, 404),
         tags=["organisation"],
     )
     def get(self, request: Request, pk: int) -> Response:
-        project = Project.objects.visible_to(self.user).filter(pk=pk).first() if pk < 1 << 63 else None
+        project = (
+            Project.objects.visible_to(self.user).filter(pk=pk).first() if pk < 1 << 63 else None
+        )
         if project is None:
             raise Http404("There is no such project, or it is not yours to see.")
         access.require(self.user, Verb.VIEW, Entity.WORKLOADS, of_project(project))
         found = {f"of_{name}": F(name) for name in TYPES.values()}
-        return Response(_measured(Sample.objects.filter(project=project).values("at").annotate(**found), Asked(request)))
+        return Response(
+            _measured(
+                Sample.objects.filter(project=project).values("at").annotate(**found),
+                Asked(request),
+            )
+        )
 
 
 class DepartmentMetricsView(ApiView):
     @extend_schema(
         operation_id="get_department_metrics",
-        description="What a department's projects held together between two moments. Where something of one of them was not known, there "
-        "is no value.",
+        description=(
+            "What a department's projects held together between two moments. Where something of "
+            "one of them was not known, there is no value."
+        ),
         parameters=PARAMETERS,
         responses={200: schemas.answer(MEASUREMENTS)} | schemas.errors(400, 401, 403, 404),
         tags=["organisation"],
     )
     def get(self, request: Request, pk: int) -> Response:
-        department = Department.objects.visible_to(self.user).filter(pk=pk).first() if pk < 1 << 63 else None
+        department = (
+            Department.objects.visible_to(self.user).filter(pk=pk).first() if pk < 1 << 63 else None
+        )
         if department is None:
             raise Http404("There is no such department, or it is not yours to see.")
         access.require(self.user, Verb.VIEW, Entity.WORKLOADS, of_department(department))
         # A sum with something unknown in it is unknown.
         known = {f"known_{name}": Count(name) for name in TYPES.values()}
-        sums = {f"of_{name}": Case(When(**{f"known_{name}": F("rows")}, then=Sum(name))) for name in TYPES.values()}
-        samples = Sample.objects.filter(project__department=department).order_by().values("at").annotate(rows=Count("pk"), **known)
+        sums = {
+            f"of_{name}": Case(When(**{f"known_{name}": F("rows")}, then=Sum(name)))
+            for name in TYPES.values()
+        }
+        samples = (
+            Sample.objects.filter(project__department=department)
+            .order_by()
+            .values("at")
+            .annotate(rows=Count("pk"), **known)
+        )
         return Response(_measured(samples.annotate(**sums), Asked(request)))
 
 
@@ -92,14 +126,27 @@ def _measured(samples: Any, asked: Asked) -> dict[str, Any]:
     measured = []
     for name in types:
         values = [(at, sample[f"of_{TYPES[name]}"]) for at, sample in found]
-        measured.append({"type": name, "labels": {}, "values": [_value(at, value) for at, value in values if value is not None]})
+        measured.append(
+            {
+                "type": name,
+                "labels": {},
+                "values": [_value(at, value) for at, value in values if value is not None],
+            }
+        )
     return {"measurements": measured}
 
 
 def _types(asked: Asked) -> list[str]:
     given = [each.strip().upper() for each in asked.text("metricType").split(",") if each.strip()]
     if not given or set(given) - TYPES.keys():
-        raise Invalid([("metricType", f"metricType must be some of {', '.join(TYPES)}, with commas between them.")])
+        raise Invalid(
+            [
+                (
+                    "metricType",
+                    f"metricType must be some of {', '.join(TYPES)}, with commas between them.",
+                )
+            ]
+        )
     return list(dict.fromkeys(given))
 
 
@@ -113,13 +160,21 @@ def _span(asked: Asked) -> tuple[datetime, datetime]:
     return start, end
 
 
-def _spread(samples: Any, start: datetime, end: datetime, count: int) -> list[tuple[datetime, Mapping[str, Any]]]:
-    """The newest sample of each of so many equal parts, at the end of its part; none for a part without any."""
+def _spread(
+    samples: Any, start: datetime, end: datetime, count: int
+) -> list[tuple[datetime, Mapping[str, Any]]]:
+    """The newest sample of each of so many equal parts, at the end of its part; none for a part
+    without any.
+    """
     found: dict[int, Mapping[str, Any]] = {}
     part = (end - start) / max(1, count)
     for sample in samples.filter(at__gte=start, at__lt=end).order_by("at")[:MOST_ROWS]:
         found[int((sample["at"] - start) / part)] = sample
-    return [(start + (number + 1) * part, sample) for number, sample in sorted(found.items())] if count else []
+    return (
+        [(start + (number + 1) * part, sample) for number, sample in sorted(found.items())]
+        if count
+        else []
+    )
 
 
 def _value(at: datetime, value: object) -> dict[str, Any]:

@@ -1,6 +1,8 @@
-"""`/api/v2/policy/{distributed,trainings}`: the one policy of a scope and a type of workloads, as Run:ai's API has it.
+"""`/api/v2/policy/{distributed,trainings}`: the one policy of a scope and a type of workloads, as
+Run:ai's API has it.
 
-It is one of the scope's policies, by its name; those of other names are to be had at /api/v1/asset/policies.
+It is one of the scope's policies, by its name; those of other names are to be had at
+/api/v1/asset/policies.
 """
 
 from collections.abc import Mapping
@@ -30,15 +32,28 @@ from workloads.specs import Architecture
 _IDS = {Level.CLUSTER: "clusterId", Level.DEPARTMENT: "departmentId", Level.PROJECT: "projectId"}
 _SCOPE = [
     schemas.parameter("scope", schemas.words(*Level), "Of which level the policy is."),
-    *(schemas.parameter(name, schemas.TEXT, f"Of which {level}, where scope is {level}.") for level, name in _IDS.items()),
+    *(
+        schemas.parameter(name, schemas.TEXT, f"Of which {level}, where scope is {level}.")
+        for level, name in _IDS.items()
+    ),
 ]
 _RULES = schemas.obj(
-    defaults=schemas.said({"type": "object"}, "Values by the names that submissions have; of a distributed one below `worker`."),
-    rules=schemas.said({"type": "object"}, "By the same names: required, min, max, step, options, canEdit."),
+    defaults=schemas.said(
+        {"type": "object"},
+        "Values by the names that submissions have; of a distributed one below `worker`.",
+    ),
+    rules=schemas.said(
+        {"type": "object"}, "By the same names: required, min, max, step, options, canEdit."
+    ),
 )
 _BODY = schemas.obj(
     ["policy"],
-    meta=schemas.obj(scope=schemas.words(*Level), clusterId=schemas.TEXT, departmentId=schemas.TEXT, projectId=schemas.TEXT),
+    meta=schemas.obj(
+        scope=schemas.words(*Level),
+        clusterId=schemas.TEXT,
+        departmentId=schemas.TEXT,
+        projectId=schemas.TEXT,
+    ),
     policy=_RULES,
 )
 _TOLD = schemas.obj(
@@ -74,8 +89,13 @@ class PolicyView(ApiView):
         return Response(self._told(self._found(_scope(Asked(request)))))
 
     @extend_schema(
-        description="Make the policy of a scope, or write it anew. With validateOnly nothing is written.",
-        parameters=[*_SCOPE, schemas.parameter("validateOnly", schemas.FLAG, "Only say what is wrong with it.")],
+        description=(
+            "Make the policy of a scope, or write it anew. With validateOnly nothing is written."
+        ),
+        parameters=[
+            *_SCOPE,
+            schemas.parameter("validateOnly", schemas.FLAG, "Only say what is wrong with it."),
+        ],
         request=schemas.content(_BODY),
         responses={200: schemas.answer(_TOLD)} | schemas.errors(400, 401, 403, 404, 409),
         tags=["policies"],
@@ -89,11 +109,22 @@ class PolicyView(ApiView):
         access.require(self.user, Verb.EDIT if found else Verb.CREATE, Entity.POLICIES, scope)
         if found is None:
             self._require_free(scope)
-        return self._written(scope, found, self._rules(_said(_policy(request.data))), only_judge=bool(asked.flag("validateOnly")))
+        return self._written(
+            scope,
+            found,
+            self._rules(_said(_policy(request.data))),
+            only_judge=bool(asked.flag("validateOnly")),
+        )
 
     @extend_schema(
-        description="Change the policy of a scope: what the body says is merged over it, lists are replaced, null takes a rule away.",
-        parameters=[*_SCOPE, schemas.parameter("validateOnly", schemas.FLAG, "Only say what is wrong with it.")],
+        description=(
+            "Change the policy of a scope: what the body says is merged over it, lists are "
+            "replaced, null takes a rule away."
+        ),
+        parameters=[
+            *_SCOPE,
+            schemas.parameter("validateOnly", schemas.FLAG, "Only say what is wrong with it."),
+        ],
         request=schemas.content(_BODY),
         responses={200: schemas.answer(_TOLD)} | schemas.errors(400, 401, 403, 404),
         tags=["policies"],
@@ -118,13 +149,33 @@ class PolicyView(ApiView):
         access.anywhere(self.user, Verb.DELETE, Entity.POLICIES)
         found = self._found(_scope(Asked(request)))
         actions.remove(found, self.user)
-        return Response({"code": 202, "message": f"The policy {found.name} was deleted."}, status=202)
+        return Response(
+            {"code": 202, "message": f"The policy {found.name} was deleted."}, status=202
+        )
 
-    def _written(self, scope: Scope, found: Policy | None, rules: dict[str, policing.Rule], *, only_judge: bool) -> Response:
-        """The answer with the policy of a scope as it is then; nothing is written where it is only judged."""
+    def _written(
+        self,
+        scope: Scope,
+        found: Policy | None,
+        rules: dict[str, policing.Rule],
+        *,
+        only_judge: bool,
+    ) -> Response:
+        """The answer with the policy of a scope as it is then; nothing is written where it is only
+        judged.
+        """
         if only_judge:
-            return Response({"meta": {"scope": scope.level.value}, "policy": policy_words.told(rules, self.architecture)})
-        values = {"name": self.word, "architecture": self.architecture.value, "rules": policing.write(rules)}
+            return Response(
+                {
+                    "meta": {"scope": scope.level.value},
+                    "policy": policy_words.told(rules, self.architecture),
+                }
+            )
+        values = {
+            "name": self.word,
+            "architecture": self.architecture.value,
+            "rules": policing.write(rules),
+        }
         if found is None:
             actions.create(Policy, values | {"description": ""}, scope=scope, by=self.user)
         else:
@@ -140,23 +191,35 @@ class PolicyView(ApiView):
 
     def _there(self, scope: Scope) -> QuerySet[Policy]:
         """Those of the scope that have the name, of whichever workloads: one at most."""
-        rows: QuerySet[Policy] = Policy.objects.visible_to(self.user).at(scope).with_scope().filter(name=self.word)
+        rows: QuerySet[Policy] = (
+            Policy.objects.visible_to(self.user).at(scope).with_scope().filter(name=self.word)
+        )
         return rows
 
     def _require_free(self, scope: Scope) -> None:
-        """Raises Clash where the scope's policy of that name is for other workloads: to write it anew would take its rules away."""
+        """Raises Clash where the scope's policy of that name is for other workloads: to write it
+        anew would take its rules away.
+        """
         other = self._there(scope).first()
         if other is not None:
-            whose = f"{other.architecture.lower()} workloads only" if other.architecture else "all workloads"
+            whose = (
+                f"{other.architecture.lower()} workloads only"
+                if other.architecture
+                else "all workloads"
+            )
             raise Clash(
-                f"The policy {self.word} of this scope is for {whose}, and not for {self.architecture.lower()} ones. Nothing was changed. "
+                f"The policy {self.word} of this scope is for {whose}, and not for "
+                f"{self.architecture.lower()} ones. Nothing was changed. "
                 f"Rename or delete it first, on its page or at /api/v1/asset/policies/{other.pk}."
             )
 
     def _rules(self, given: Any) -> dict[str, policing.Rule]:
         """Raises Invalid."""
         rules, problems = policy_words.read(given, self.architecture)
-        problems += [(policy_words.place_of(each.field, each.attribute, self.architecture), each.text) for each in checking.wrong(rules)]
+        problems += [
+            (policy_words.place_of(each.field, each.attribute, self.architecture), each.text)
+            for each in checking.wrong(rules)
+        ]
         if problems:
             raise Invalid(problems)
         return policing.read(rules)
@@ -208,7 +271,11 @@ def _policy(body: Any) -> Any:
 
 def _said(value: Any) -> Any:
     """Without what is null, which some clients send for all that nobody said."""
-    return {name: _said(inner) for name, inner in value.items() if inner is not None} if isinstance(value, dict) else value
+    return (
+        {name: _said(inner) for name, inner in value.items() if inner is not None}
+        if isinstance(value, dict)
+        else value
+    )
 
 
 def _require_there(scope: Scope) -> None:

@@ -7,5 +7,9 @@ from workloads.specs import Architecture
 
 urlpatterns = [
     path("policy/distributed", PolicyView.as_view(), name="api-policy-distributed"),
-    path("policy/trainings", PolicyView.as_view(architecture=Architecture.STANDARD, word="trainings"), name="api-policy-trainings"),
+    path(
+        "policy/trainings",
+        PolicyView.as_view(architecture=Architecture.STANDARD, word="trainings"),
+        name="api-policy-trainings",
+    ),
 ]

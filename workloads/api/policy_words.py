@@ -1,4 +1,6 @@
-"""A policy in the words of Run:ai's API, and back: `defaults` and `rules` by the names that submissions have."""
+"""A policy in the words of Run:ai's API, and back: `defaults` and `rules` by the names that
+submissions have.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -71,7 +73,12 @@ def read(given: object, architecture: Architecture) -> tuple[dict[str, Any], Pro
         return {}, [("policy", "policy must be an object with defaults and rules.")]
     for name in given:
         if name not in ("defaults", "rules") and given[name]:
-            problems.append((f"policy.{str(name)[:40]}", f"policy.{str(name)[:40]} is not supported by this version."))
+            problems.append(
+                (
+                    f"policy.{str(name)[:40]}",
+                    f"policy.{str(name)[:40]} is not supported by this version.",
+                )
+            )
     names = _names(architecture)
     if architecture is Architecture.DISTRIBUTED:
         # Told without `worker`; Run:ai's clients write it with.
@@ -109,11 +116,16 @@ def place_of(field: str, attribute: str, architecture: Architecture) -> str:
     theirs = next((name for name, ours in _names(architecture).items() if ours == field), "")
     if attribute == DEFAULT:
         return f"policy.defaults.{theirs}"
-    word = next((word for word, ours in _ATTRIBUTES.items() if ours == attribute), "canEdit" if attribute == LOCKED else "")
+    word = next(
+        (word for word, ours in _ATTRIBUTES.items() if ours == attribute),
+        "canEdit" if attribute == LOCKED else "",
+    )
     return ".".join(filter(None, ("policy.rules", theirs, word)))
 
 
-def _leaves(tree: object, names: Mapping[str, str], at: str, problems: Problems, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(
+    tree: object, names: Mapping[str, str], at: str, problems: Problems, prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
     """What stands at the known names; what stands elsewhere is refused."""
     if not isinstance(tree, Mapping):
         problems.append((at, f"{at} must be an object."))
@@ -127,7 +139,15 @@ def _leaves(tree: object, names: Mapping[str, str], at: str, problems: Problems,
         elif any(known.startswith(f"{place}.") for known in names):
             yield from _leaves(value, names, f"{at}.{name}", problems, f"{place}.")
         else:
-            problems.append((f"{at}.{str(name)[:60]}", f"{at}.{str(name)[:60]} is not a field that this version's policies can speak of."))
+            problems.append(
+                (
+                    f"{at}.{str(name)[:60]}",
+                    (
+                        f"{at}.{str(name)[:60]} is not a field that this version's policies can "
+                        "speak of."
+                    ),
+                )
+            )
 
 
 def _rule(rule: object, at: str, problems: Problems) -> dict[str, Any]:
@@ -142,18 +162,30 @@ def _rule(rule: object, at: str, problems: Problems) -> dict[str, Any]:
             elif value is not True and value is not None:
                 problems.append((f"{at}.canEdit", f"{at}.canEdit must be true or false."))
         elif word == "options" and isinstance(value, list):
-            found[OPTIONS] = [each["value"] if isinstance(each, Mapping) and "value" in each else each for each in value]
+            found[OPTIONS] = [
+                each["value"] if isinstance(each, Mapping) and "value" in each else each
+                for each in value
+            ]
         elif word in _ATTRIBUTES:
             found[_ATTRIBUTES[word]] = value
         elif value is not None:
-            problems.append((f"{at}.{str(word)[:40]}", f"{at}.{str(word)[:40]} is not supported by this version."))
+            problems.append(
+                (
+                    f"{at}.{str(word)[:40]}",
+                    f"{at}.{str(word)[:40]} is not supported by this version.",
+                )
+            )
     return found
 
 
 def _instances(value: Any) -> Any:
     """Names with values, which the API has as a list."""
     if isinstance(value, Mapping) and isinstance(value.get("instances"), list):
-        return {str(each.get("name", "")): str(each.get("value", "")) for each in value["instances"] if isinstance(each, Mapping)}
+        return {
+            str(each.get("name", "")): str(each.get("value", ""))
+            for each in value["instances"]
+            if isinstance(each, Mapping)
+        }
     return value
 
 

@@ -1,4 +1,6 @@
-"""A body of the REST API as a Spec: the way back of `manifests.rest`. Every field is understood, or refused by name."""
+"""A body of the REST API as a Spec: the way back of `manifests.rest`. Every field is understood, or
+refused by name.
+"""
 
 import secrets
 import string
@@ -31,7 +33,9 @@ _RANDOM = string.ascii_lowercase + string.digits
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A body that was understood. `spec` lacks what only its project knows; its values are not judged yet."""
+    """A body that was understood. `spec` lacks what only its project knows; its values are not
+    judged yet.
+    """
 
     spec: Spec
     project_id: str
@@ -40,9 +44,19 @@ class Submission:
     findings: Findings
 
     def for_project(self, project: Project) -> Spec:
-        """The Spec that is asked for, in this project. A name that is a prefix gets its random end."""
-        end = f"-{''.join(secrets.choice(_RANDOM) for _ in range(6))}" if self.name_is_prefix else ""
-        return replace(self.spec, name=f"{self.spec.name}{end}", project=project.name, namespace=project.namespace, queue=project.queue)
+        """The Spec that is asked for, in this project. A name that is a prefix gets its random
+        end.
+        """
+        end = (
+            f"-{''.join(secrets.choice(_RANDOM) for _ in range(6))}" if self.name_is_prefix else ""
+        )
+        return replace(
+            self.spec,
+            name=f"{self.spec.name}{end}",
+            project=project.name,
+            namespace=project.namespace,
+            queue=project.queue,
+        )
 
     @property
     def said(self) -> frozenset[str]:
@@ -52,18 +66,29 @@ class Submission:
     def in_words_of_the_body(self, invalid: Invalid) -> Invalid:
         """The same problems, with the body's names of the fields."""
         if isinstance(invalid, Noncompliant):
-            return Noncompliant([(self.findings.place_of(field), text, rule) for field, text, rule in invalid.issues])
+            return Noncompliant(
+                [
+                    (self.findings.place_of(field), text, rule)
+                    for field, text, rule in invalid.issues
+                ]
+            )
         return Invalid([(self.findings.place_of(field), text) for field, text in invalid.problems])
 
 
 def read(body: object, architecture: Architecture) -> Submission:
-    """The submission that a body asks for. Raises Invalid with everything that cannot be understood."""
+    """The submission that a body asks for. Raises Invalid with everything that cannot be
+    understood.
+    """
     findings = Findings()
     top = Fields(body, "", "", findings)
     for field in ("project", "namespace", "queue"):
         findings.came_from(field, "projectId")
     top.unsupported(templateId=())
-    name, project_id, cluster_id = top.text("name", "name"), _id(top, "projectId"), top.text("clusterId")
+    name, project_id, cluster_id = (
+        top.text("name", "name"),
+        _id(top, "projectId"),
+        top.text("clusterId"),
+    )
     name_is_prefix = bool(top.flag("useGivenNameAsPrefix"))
     asked = top.inner("spec", "setup")
     read_spec = _distributed if architecture is Architecture.DISTRIBUTED else _standard
@@ -78,12 +103,17 @@ def read(body: object, architecture: Architecture) -> Submission:
 
 
 def _id(top: Fields, name: str) -> str:
-    """Ids of projects are text in this API; a number is taken too, as other parts of it show them so."""
+    """Ids of projects are text in this API; a number is taken too, as other parts of it show them
+    so.
+    """
     return str(top.whole(name)) if top.is_number(name) else top.text(name)
 
 
 def _standard(name: str, top: Fields, asked: Fields) -> Spec:
-    runs, parallelism = asked.whole("completions", "/runs"), asked.whole("parallelism", "/parallelism")
+    runs, parallelism = (
+        asked.whole("completions", "/runs"),
+        asked.whole("parallelism", "/parallelism"),
+    )
     return Spec(
         name=name,
         project="",
@@ -122,12 +152,17 @@ def _distributed(name: str, top: Fields, asked: Fields) -> Spec:
 
 
 def _elastic(asked: Fields, workers: int) -> Elastic | None:
-    least, most = asked.whole("minReplicas", "/elastic.min_workers"), asked.whole("maxReplicas", "/elastic.max_workers")
+    least, most = (
+        asked.whole("minReplicas", "/elastic.min_workers"),
+        asked.whole("maxReplicas", "/elastic.max_workers"),
+    )
     restarts = asked.whole("maxRestarts", "/elastic.max_restarts")
     asked.stands_for("maxReplicas" if least is None else "minReplicas", "/elastic")
     if least is None and most is None:
         if restarts is not None:
-            asked.refuse("maxRestarts", "can be given only together with minReplicas or maxReplicas")
+            asked.refuse(
+                "maxRestarts", "can be given only together with minReplicas or maxReplicas"
+            )
         return None
     return Elastic(workers if least is None else least, workers if most is None else most, restarts)
 
@@ -135,13 +170,19 @@ def _elastic(asked: Fields, workers: int) -> Elastic | None:
 def _mpi(asked: Fields) -> Mpi:
     """What is not said of it is as the API has it by default, whatever the framework."""
     usual = Mpi()
-    given = [name for name in ("slotsPerWorker", "sshAuthMountPath", "mpiLauncherCreationPolicy") if asked.has(name)]
+    given = [
+        name
+        for name in ("slotsPerWorker", "sshAuthMountPath", "mpiLauncherCreationPolicy")
+        if asked.has(name)
+    ]
     if given:
         asked.stands_for(given[0], "/mpi")
     slots = asked.whole("slotsPerWorker", "/mpi.slots")
     launcher = asked.choice("mpiLauncherCreationPolicy", LauncherCreation, "/mpi.launcher")
     path = asked.text("sshAuthMountPath", "/mpi.ssh_path")
-    return Mpi(usual.slots if slots is None else slots, launcher or usual.launcher, path or usual.ssh_path)
+    return Mpi(
+        usual.slots if slots is None else slots, launcher or usual.launcher, path or usual.ssh_path
+    )
 
 
 def _lifecycle(asked: Fields) -> Lifecycle:
@@ -150,14 +191,20 @@ def _lifecycle(asked: Fields) -> Lifecycle:
         priority=asked.choice("priorityClass", Priority, "/lifecycle.priority"),
         preemptibility=asked.choice("preemptibility", Preemptibility, "/lifecycle.preemptibility"),
         restart_policy=asked.choice("restartPolicy", RestartPolicy, "/lifecycle.restart_policy"),
-        clean_pod_policy=asked.choice("cleanPodPolicy", CleanPodPolicy, "/lifecycle.clean_pod_policy"),
+        clean_pod_policy=asked.choice(
+            "cleanPodPolicy", CleanPodPolicy, "/lifecycle.clean_pod_policy"
+        ),
         grace_seconds=asked.whole("terminationGracePeriodSeconds", "/lifecycle.grace_seconds"),
-        auto_delete_seconds=asked.whole("autoDeletionTimeAfterCompletionSeconds", "/lifecycle.auto_delete_seconds"),
+        auto_delete_seconds=asked.whole(
+            "autoDeletionTimeAfterCompletionSeconds", "/lifecycle.auto_delete_seconds"
+        ),
     )
     return chosen if backoff is None else replace(chosen, backoff_limit=backoff)
 
 
-def _master(top: Fields, framework: Framework | None, workers: Setup, lifecycle: Lifecycle) -> tuple[Configuration, MasterChanges]:
+def _master(
+    top: Fields, framework: Framework | None, workers: Setup, lifecycle: Lifecycle
+) -> tuple[Configuration, MasterChanges]:
     """Without a word of it the master is as the workers are, where the framework has one.
 
     A masterSpec stands for itself: what it does not say is not the workers'.
@@ -173,7 +220,9 @@ def _master(top: Fields, framework: Framework | None, workers: Setup, lifecycle:
     if not given:
         if same is False:
             top.refuse("masterSpec", "must be given where masterSpecSameAsWorker is false")
-        return framework.configurations[0] if framework else Configuration.WORKERS_AND_MASTER, UNCHANGED
+        return framework.configurations[
+            0
+        ] if framework else Configuration.WORKERS_AND_MASTER, UNCHANGED
     if same:
         top.refuse("masterSpec", "can be given only where masterSpecSameAsWorker is not true")
     top.stands_for("masterSpec", "configuration")
@@ -182,7 +231,9 @@ def _master(top: Fields, framework: Framework | None, workers: Setup, lifecycle:
 
 
 def _same_lifecycle(asked: Fields, lifecycle: Lifecycle) -> None:
-    """Master and workers share these: the API lets them be said twice, and they may only be said alike."""
+    """Master and workers share these: the API lets them be said twice, and they may only be said
+    alike.
+    """
     shared = {
         "backoffLimit": lifecycle.backoff_limit,
         "restartPolicy": lifecycle.restart_policy,

@@ -1,4 +1,6 @@
-"""The part of a body that is about one kind of pod, as a Setup: what `manifests.rest` writes of one, read back."""
+"""The part of a body that is about one kind of pod, as a Setup: what `manifests.rest` writes of
+one, read back.
+"""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -65,7 +67,10 @@ def setup(spec: Fields) -> Setup:
             pull_secrets=tuple(_pull_secrets(spec)),
             command=_words(spec, "command"),
             args=_words(spec, "args"),
-            variables=tuple(_variable(entry) for entry in spec.each("environmentVariables", "environment.variables")),
+            variables=tuple(
+                _variable(entry)
+                for entry in spec.each("environmentVariables", "environment.variables")
+            ),
             working_dir=spec.text("workingDir", "environment.working_dir"),
         ),
         compute=_compute(spec.inner("compute", "compute")),
@@ -81,7 +86,9 @@ def setup(spec: Fields) -> Setup:
 
 
 def _node_pools(spec: Fields) -> tuple[str, ...]:
-    """Clients that know of no pools send `default` alone, which asks for nothing: any node will do."""
+    """Clients that know of no pools send `default` alone, which asks for nothing: any node will
+    do.
+    """
     pools = spec.texts("nodePools", "node_pools")
     return () if pools == ("default",) else pools
 
@@ -121,10 +128,16 @@ def _variable(entry: Fields) -> Variable:
     name = entry.text("name", "name")
     given = [each for each in ("value", "secret", "configMap", "podFieldRef") if entry.has(each)]
     if len(given) > 1:
-        entry.refuse(given[1], f"cannot be given together with {given[0]}: a variable has one source")
+        entry.refuse(
+            given[1], f"cannot be given together with {given[0]}: a variable has one source"
+        )
         entry.ignore_rest()
     elif "podFieldRef" in given:
-        return Variable(name, source=Source.POD_FIELD, key=entry.inner("podFieldRef").text("path", "/" + entry.target_of("key")))
+        return Variable(
+            name,
+            source=Source.POD_FIELD,
+            key=entry.inner("podFieldRef").text("path", "/" + entry.target_of("key")),
+        )
     elif given and given[0] != "value":
         found = entry.inner(given[0])
         return Variable(
@@ -158,7 +171,9 @@ def _gpus(compute: Fields) -> Gpus:
     memory = compute.text("gpuMemoryRequest", "gpus.memory")
     limit = compute.number("gpuPortionLimit")
     if limit is not None and limit != portion:
-        compute.refuse("gpuPortionLimit", "cannot be other than gpuPortionRequest with this version")
+        compute.refuse(
+            "gpuPortionLimit", "cannot be other than gpuPortionRequest with this version"
+        )
     if compute.text("gpuMemoryLimit") not in ("", memory):
         compute.refuse("gpuMemoryLimit", "cannot be other than gpuMemoryRequest with this version")
     if kind is GpuRequest.PORTION and portion is None:
@@ -172,7 +187,8 @@ def _toleration(entry: Fields) -> Toleration:
     entry.text("name")
     return Toleration(
         key=entry.text("key", "key"),
-        operator=entry.choice("operator", TolerationOperator, "operator") or TolerationOperator.EQUAL,
+        operator=entry.choice("operator", TolerationOperator, "operator")
+        or TolerationOperator.EQUAL,
         value=entry.text("value", "value"),
         effect=entry.choice("effect", TolerationEffect, "effect") or TolerationEffect.ANY,
         seconds=entry.whole("seconds", "seconds"),
@@ -180,18 +196,26 @@ def _toleration(entry: Fields) -> Toleration:
 
 
 def _pairs(spec: Fields, name: str) -> tuple[Pair, ...]:
-    return tuple(Pair(entry.text("name", "key"), entry.text("value", "value")) for entry in spec.each(name, name))
+    return tuple(
+        Pair(entry.text("name", "key"), entry.text("value", "value"))
+        for entry in spec.each(name, name)
+    )
 
 
 def _security(security: Fields) -> Security:
     if security.text("uidGidSource") == "fromIdpToken":
-        security.refuse("uidGidSource", "cannot be fromIdpToken with this version; fromTheImage and custom can")
+        security.refuse(
+            "uidGidSource", "cannot be fromIdpToken with this version; fromTheImage and custom can"
+        )
     elif security.choice("uidGidSource", Ids) is Ids.IMAGE:
         for name in ("runAsUid", "runAsGid", "supplementalGroups"):
             if security.has(name):
                 security.refuse(name, "can be given only where uidGidSource is custom")
     if security.text("seccompProfileType") == "Localhost":
-        security.refuse("seccompProfileType", "cannot be Localhost with this version; RuntimeDefault and Unconfined can")
+        security.refuse(
+            "seccompProfileType",
+            "cannot be Localhost with this version; RuntimeDefault and Unconfined can",
+        )
         seccomp = None
     else:
         seccomp = security.choice("seccompProfileType", Seccomp, "seccomp")
@@ -210,7 +234,11 @@ def _security(security: Fields) -> Security:
 
 
 def _groups(security: Fields) -> tuple[int, ...]:
-    parts = [part.strip() for part in security.text("supplementalGroups", "supplemental_groups").split(",") if part.strip()]
+    parts = [
+        part.strip()
+        for part in security.text("supplementalGroups", "supplemental_groups").split(",")
+        if part.strip()
+    ]
     if not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
         security.refuse("supplementalGroups", "must be whole numbers with commas between them")
         return ()

@@ -1,4 +1,6 @@
-"""The storage of one kind of pod in a body, as volumes: what `manifests.rest` writes of them, read back."""
+"""The storage of one kind of pod in a body, as volumes: what `manifests.rest` writes of them, read
+back.
+"""
 
 import re
 from collections.abc import Callable
@@ -50,7 +52,12 @@ def _empty_dir(entry: Fields) -> Volume:
     medium = entry.text("medium")
     if medium not in ("", "Memory"):
         entry.refuse("medium", "must be Memory, or not be given")
-    return EmptyDir(path=entry.text("path", "path"), access=_access(entry), memory=medium == "Memory", size=entry.text("sizeLimit", "size"))
+    return EmptyDir(
+        path=entry.text("path", "path"),
+        access=_access(entry),
+        memory=medium == "Memory",
+        size=entry.text("sizeLimit", "size"),
+    )
 
 
 def _host_path(entry: Fields) -> Volume:
@@ -58,7 +65,8 @@ def _host_path(entry: Fields) -> Volume:
         path=entry.text("mountPath", "path"),
         access=_access(entry, read_only=True),
         source=entry.text("path", "source"),
-        propagate=entry.choice("mountPropagation", Propagation, "propagate") is Propagation.HOST_TO_CONTAINER,
+        propagate=entry.choice("mountPropagation", Propagation, "propagate")
+        is Propagation.HOST_TO_CONTAINER,
     )
 
 
@@ -74,24 +82,39 @@ def _config_map(entry: Fields) -> Volume:
 
 def _secret(entry: Fields) -> Volume:
     path, name = entry.text("mountPath", "path"), entry.text("secret", "name")
-    return Secret(path=path, access=_rank_0(entry) or Access.READ_ONLY, name=name, mode=_mode(entry))
+    return Secret(
+        path=path, access=_rank_0(entry) or Access.READ_ONLY, name=name, mode=_mode(entry)
+    )
 
 
 def _claim(entry: Fields) -> Volume:
     entry.unsupported(dataSharing=(False,))
     if not entry.flag("existingPvc"):
         return _new_claim(entry)
-    entry.unsupported("is for claims that are to be made, which existingPvc says this one is not", claimInfo=(), ephemeral=(False,))
-    return Claim(path=entry.text("path", "path"), access=_access(entry), claim=entry.text("claimName", "claim"))
+    entry.unsupported(
+        "is for claims that are to be made, which existingPvc says this one is not",
+        claimInfo=(),
+        ephemeral=(False,),
+    )
+    return Claim(
+        path=entry.text("path", "path"),
+        access=_access(entry),
+        claim=entry.text("claimName", "claim"),
+    )
 
 
 def _new_claim(entry: Fields) -> Volume:
-    entry.unsupported("is Muster's to choose for a claim that is to be made; existingPvc says that it exists", claimName=())
+    entry.unsupported(
+        "is Muster's to choose for a claim that is to be made; existingPvc says that it exists",
+        claimName=(),
+    )
     info = entry.inner("claimInfo")
     info.unsupported(addedAttrValues=())
     info.choice("volumeMode", VolumeMode)
     wanted = info.inner("accessModes")
-    modes = tuple(mode for mode in ClaimAccess if wanted.flag(MODES[mode], "/" + entry.target_of("modes")))
+    modes = tuple(
+        mode for mode in ClaimAccess if wanted.flag(MODES[mode], "/" + entry.target_of("modes"))
+    )
     return NewClaim(
         path=entry.text("path", "path"),
         access=_access(entry),
@@ -103,7 +126,12 @@ def _new_claim(entry: Fields) -> Volume:
 
 
 def _git(entry: Fields) -> Volume:
-    entry.unsupported("is deprecated: name the Secret in secretRef", passwordSecret=(), secretKeyOfUser=(), secretKeyOfPassword=())
+    entry.unsupported(
+        "is deprecated: name the Secret in secretRef",
+        passwordSecret=(),
+        secretKeyOfUser=(),
+        secretKeyOfPassword=(),
+    )
     secret = entry.inner("secretRef")
     secret.unsupported("can only be username", secretKeyOfUser=("username",))
     secret.unsupported("can only be password", secretKeyOfPassword=("password",))
@@ -114,7 +142,9 @@ def _git(entry: Fields) -> Volume:
         branch=entry.text("branch", "branch"),
         revision=entry.text("revision", "revision"),
         secret=secret.text("name", "/" + entry.target_of("secret")),
-        credential=secret.choice("authenticationMethod", GitAccess, "/" + entry.target_of("credential")),
+        credential=secret.choice(
+            "authenticationMethod", GitAccess, "/" + entry.target_of("credential")
+        ),
     )
 
 
@@ -133,7 +163,12 @@ def _s3(entry: Fields) -> Volume:
 
 def _nfs(entry: Fields) -> Volume:
     path, export = entry.text("mountPath", "path"), entry.text("path", "export")
-    return Nfs(path=path, access=_access(entry, read_only=True), server=entry.text("server", "server"), export=export)
+    return Nfs(
+        path=path,
+        access=_access(entry, read_only=True),
+        server=entry.text("server", "server"),
+        export=export,
+    )
 
 
 _KINDS: dict[str, Callable[[Fields], Volume]] = {

@@ -1,4 +1,6 @@
-"""Rows as the REST API has them: workloads, pods, events and history, in the words of Run:ai's API."""
+"""Rows as the REST API has them: workloads, pods, events and history, in the words of Run:ai's
+API.
+"""
 
 from datetime import datetime
 from decimal import Decimal
@@ -8,7 +10,16 @@ from workloads import quantities
 from workloads.manifests.rest import as_rest
 from workloads.models import Event, Pod, Workload
 from workloads.observed import listed, part, plain
-from workloads.specs import Compute, Environment, Priority, Setup, Source, Spec, from_json, join_words
+from workloads.specs import (
+    Compute,
+    Environment,
+    Priority,
+    Setup,
+    Source,
+    Spec,
+    from_json,
+    join_words,
+)
 from workloads.states import ACTIVE, TERMINAL, Status
 
 Body = dict[str, Any]
@@ -37,7 +48,9 @@ def submission(workload: Workload, requested_name: str = "") -> Body:
 
 
 def item(workload: Workload, ran: float) -> Body:
-    """One of the list, which ran so many seconds. Needs project with department, and submitted_by."""
+    """One of the list, which ran so many seconds. Needs project with department, and
+    submitted_by.
+    """
     spec = from_json(workload.spec)
     project = workload.project
     conditions = _conditions(workload)
@@ -63,17 +76,26 @@ def item(workload: Workload, ran: float) -> Body:
         # Why it is so; else why what was asked for is not done yet.
         "phaseMessage": workload.reason or workload.trouble,
         "phaseUpdatedAt": moment(workload.status_at),
-        "k8sPhase": next((each["type"] for each in reversed(conditions) if each["status"] == "True"), ""),
+        "k8sPhase": next(
+            (each["type"] for each in reversed(conditions) if each["status"] == "True"), ""
+        ),
         "k8sPhaseUpdatedAt": moment(workload.status_at),
         "conditions": conditions,
-        "actionsSupport": {"delete": workload.status != Status.DELETING, "suspend": workload.status in ACTIVE},
+        "actionsSupport": {
+            "delete": workload.status != Status.DELETING,
+            "suspend": workload.status in ACTIVE,
+        },
         "preemptible": workload.preemptible,
-        "priority": Priority(workload.priority).number if workload.priority in Priority.__members__.values() else None,
+        "priority": Priority(workload.priority).number
+        if workload.priority in Priority.__members__.values()
+        else None,
         "priorityClassName": workload.priority,
         "runningPods": workload.running_pods,
         "requestedPods": _requested_pods(spec),
         "requestedNodePools": list(spec.setup.node_pools) or [NODE_POOL],
-        "currentNodePools": [] if spec.setup.node_pools or not workload.running_pods else [NODE_POOL],
+        "currentNodePools": []
+        if spec.setup.node_pools or not workload.running_pods
+        else [NODE_POOL],
         "totalRunningTimeSeconds": int(ran),
         "additionalFields": {"attempt": workload.attempt, "ended": workload.ended},
     } | _what_runs(workload, spec)
@@ -83,7 +105,9 @@ def pod(row: Pod, *, full: bool = False) -> Body:
     """A pod. Needs its workload with project. `full` adds the names of workload and project."""
     workload = row.workload
     setup = part(row.data, "spec")
-    updated = row.vanished_at or row.ended_at or row.started_at or row.created_at or workload.created_at
+    updated = (
+        row.vanished_at or row.ended_at or row.started_at or row.created_at or workload.created_at
+    )
     shown = {
         "tenantId": TENANT,
         "id": row.uid,
@@ -103,11 +127,17 @@ def pod(row: Pod, *, full: bool = False) -> Body:
         "requestedNodePools": [NODE_POOL],
         "currentNodePool": NODE_POOL if row.node else "",
         "requestedResources": {"gpu": {"request": _number(row.gpus)}},
-        "allocatedResources": {"gpu": _number(row.gpus) if row.node and row.ended_at is None and row.vanished_at is None else 0},
+        "allocatedResources": {
+            "gpu": _number(row.gpus)
+            if row.node and row.ended_at is None and row.vanished_at is None
+            else 0
+        },
         "ip": plain(part(row.data, "status").get("podIP")),
         "tolerations": [_toleration(each) for each in listed({"of": setup}, "of", "tolerations")],
     }
-    return shown | ({"workloadName": workload.name, "projectName": workload.project.name} if full else {})
+    return shown | (
+        {"workloadName": workload.name, "projectName": workload.project.name} if full else {}
+    )
 
 
 def event(row: Event, workload: Workload) -> Body:
@@ -132,8 +162,18 @@ def event(row: Event, workload: Workload) -> Body:
 def record(row: Event, workload: Workload) -> Body:
     """An entry of the history: a change of status, or an event."""
     changed = row.new in PHASES
-    what = {"phaseUpdate": {"phase": row.new, "phaseMessage": row.text}} if changed else {"event": event(row, workload)}
-    return {"meta": {"creationTimestamp": moment(row.at), "type": "PhaseUpdate" if changed else "Event"}, "spec": what}
+    what = (
+        {"phaseUpdate": {"phase": row.new, "phaseMessage": row.text}}
+        if changed
+        else {"event": event(row, workload)}
+    )
+    return {
+        "meta": {
+            "creationTimestamp": moment(row.at),
+            "type": "PhaseUpdate" if changed else "Event",
+        },
+        "spec": what,
+    }
 
 
 def moment(at: datetime | None) -> str | None:
@@ -157,7 +197,10 @@ def _requested_pods(spec: Spec) -> Body:
 
 def _what_runs(workload: Workload, spec: Spec) -> Body:
     environment = spec.setup.environment
-    images = [environment.image, *([spec.master_setup.environment.image] if spec.has_master else [])]
+    images = [
+        environment.image,
+        *([spec.master_setup.environment.image] if spec.has_master else []),
+    ]
     totals = spec.totals
     return {
         "images": list(dict.fromkeys(images)),
@@ -189,13 +232,20 @@ def _of_a_pod(setup: Setup) -> Body:
         "gpu": {"request": 0 if gpus.memory else _number(whole)},
         "gpuMemory": {"request": gpus.memory or None},
         "cpu": {"request": _cores(compute.cpu_request), "limit": _cores(compute.cpu_limit)},
-        "cpuMemory": {"request": compute.memory_request or None, "limit": compute.memory_limit or None},
-        "extendedResources": [{"resource": each.resource, "quantity": each.quantity} for each in compute.extended],
+        "cpuMemory": {
+            "request": compute.memory_request or None,
+            "limit": compute.memory_limit or None,
+        },
+        "extendedResources": [
+            {"resource": each.resource, "quantity": each.quantity} for each in compute.extended
+        ],
     }
 
 
 def _gpu_type(compute: Compute) -> str | None:
-    return "memory" if compute.gpus.memory else "portion" if compute.gpus.portion is not None else None
+    return (
+        "memory" if compute.gpus.memory else "portion" if compute.gpus.portion is not None else None
+    )
 
 
 def _cores(quantity: str) -> float | int | None:
@@ -220,18 +270,27 @@ def _conditions(workload: Workload) -> list[Body]:
 
 def _containers(row: Pod) -> list[Body]:
     began = {
-        str(each.get("name")): part(each, "state", "running").get("startedAt") or part(each, "state", "terminated").get("startedAt")
+        str(each.get("name")): part(each, "state", "running").get("startedAt")
+        or part(each, "state", "terminated").get("startedAt")
         for each in listed(row.data, "status", "containerStatuses")
     }
     containers = [
-        {"name": plain(each.get("name")), "image": plain(each.get("image")), "startedAt": began.get(str(each.get("name")))}
+        {
+            "name": plain(each.get("name")),
+            "image": plain(each.get("image")),
+            "startedAt": began.get(str(each.get("name"))),
+        }
         for each in listed(row.data, "spec", "containers")
     ]
     return containers or [{"name": "", "image": row.image, "startedAt": moment(row.started_at)}]
 
 
 def _toleration(told: Body) -> Body:
-    shown = {name: plain(told.get(name)) for name in ("key", "operator", "value", "effect") if told.get(name)}
+    shown = {
+        name: plain(told.get(name))
+        for name in ("key", "operator", "value", "effect")
+        if told.get(name)
+    }
     seconds = told.get("tolerationSeconds")
     return shown | ({"tolerationSeconds": seconds} if isinstance(seconds, int) else {})
 

@@ -1,4 +1,6 @@
-"""Submit, look at, stop, run and delete one workload: the same for distributed and standard ones, each at its own address."""
+"""Submit, look at, stop, run and delete one workload: the same for distributed and standard ones,
+each at its own address.
+"""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -30,7 +32,8 @@ class OfOneKind(ApiView):
 class SubmitView(OfOneKind):
     @extend_schema(
         description=(
-            "Submit a workload. Fields that this version cannot heed, and unknown ones, are refused by name. It is accepted when this "
+            "Submit a workload. Fields that this version cannot heed, and unknown ones, are "
+            "refused by name. It is accepted when this "
             "answers; what becomes of it is told by GET."
         ),
         request=schemas.content(SUBMISSION),
@@ -47,7 +50,13 @@ class SubmitView(OfOneKind):
             asked = read(body, self.architecture)
             project = _project(asked.project_id, asked.cluster_id, self.user)
         try:
-            workload = actions.submit(asked.for_project(project), project=project, by=self.user, assets=assets, said=asked.said)
+            workload = actions.submit(
+                asked.for_project(project),
+                project=project,
+                by=self.user,
+                assets=assets,
+                said=asked.said,
+            )
         except Invalid as invalid:
             raise asked.in_words_of_the_body(invalid) from None
         return Response(showing.submission(workload, asked.spec.name), status=202)
@@ -55,15 +64,22 @@ class SubmitView(OfOneKind):
 
 class SubmittedView(OfOneKind):
     @extend_schema(
-        description="A workload as it was submitted, with the phase it is in and the one that is wanted.",
+        description=(
+            "A workload as it was submitted, with the phase it is in and the one that is wanted."
+        ),
         responses={200: schemas.answer(SUBMITTED)} | schemas.errors(401, 404),
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID) -> Response:
-        return Response(showing.submission(found(self.user, workload_id, architecture=self.architecture)))
+        return Response(
+            showing.submission(found(self.user, workload_id, architecture=self.architecture))
+        )
 
     @extend_schema(
-        description="Delete a workload from its cluster. It stays listed with deleted=true, with its history, for some days.",
+        description=(
+            "Delete a workload from its cluster. It stays listed with deleted=true, with its "
+            "history, for some days."
+        ),
         responses={202: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404),
         tags=["workloads"],
     )
@@ -106,15 +122,37 @@ def _text(body: Mapping[str, Any], name: str) -> str:
 
 
 def _project(text: str, cluster_id: str, user: User) -> Project:
-    """The project of a submission. One that the user may not see reads like one that does not exist."""
+    """The project of a submission. One that the user may not see reads like one that does not
+    exist.
+    """
     key = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
-    project: Project | None = Project.objects.visible_to(user).select_related("department").filter(pk=key).first()
+    project: Project | None = (
+        Project.objects.visible_to(user).select_related("department").filter(pk=key).first()
+    )
     if project is None:
         raise Invalid(
-            [("projectId", f"There is no project {text[:40]} among those that you may see. GET /api/v1/org-unit/projects lists them.")]
+            [
+                (
+                    "projectId",
+                    (
+                        f"There is no project {text[:40]} among those that you may see. GET "
+                        "/api/v1/org-unit/projects lists them."
+                    ),
+                )
+            ]
         )
     if cluster_id.lower() != str(project.cluster_id):
-        raise Invalid([("clusterId", f"The project {project.name} is on the cluster {project.cluster_id}, and not on {cluster_id[:40]}.")])
+        raise Invalid(
+            [
+                (
+                    "clusterId",
+                    (
+                        f"The project {project.name} is on the cluster {project.cluster_id}, and "
+                        f"not on {cluster_id[:40]}."
+                    ),
+                )
+            ]
+        )
     return project
 
 

@@ -1,4 +1,6 @@
-"""Bodies of `/api/v1/workload-templates`: a submission without project and cluster, under `meta` what all assets have."""
+"""Bodies of `/api/v1/workload-templates`: a submission without project and cluster, under `meta`
+what all assets have.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -49,19 +51,31 @@ class Asked:
     def new(self) -> dict[str, Any]:
         """Of a new row. Raises Invalid where it has no name."""
         if self.name is None:
-            raise Invalid([("meta.name", f"meta.name must be given, and have at most {MOST_NAME} characters.")])
+            raise Invalid(
+                [
+                    (
+                        "meta.name",
+                        f"meta.name must be given, and have at most {MOST_NAME} characters.",
+                    )
+                ]
+            )
         return {"description": "", "locked": [], **self.values()}
 
 
 def shown(spec: Spec) -> dict[str, Any]:
     """What a template makes, as a submission has it."""
     body = as_rest(spec, project_id=_NOWHERE, cluster_id=_NOWHERE)
-    found = {key: value for key, value in body.items() if key not in ("name", "projectId", "clusterId")}
+    found = {
+        key: value for key, value in body.items() if key not in ("name", "projectId", "clusterId")
+    }
     return found | ({"master": {"spec": found["masterSpec"]}} if "masterSpec" in found else {})
 
 
-def read(body: object, architecture: Architecture | None, base: Mapping[str, Any] | None = None) -> Asked:
-    """What a body says; over `base`, what the template makes now, where that is given. Raises Invalid with everything that is wrong.
+def read(
+    body: object, architecture: Architecture | None, base: Mapping[str, Any] | None = None
+) -> Asked:
+    """What a body says; over `base`, what the template makes now, where that is given. Raises
+    Invalid with everything that is wrong.
 
     Where no architecture is said the spec has one: it is distributed with a distributedFramework.
     """
@@ -69,15 +83,31 @@ def read(body: object, architecture: Architecture | None, base: Mapping[str, Any
         raise Invalid([("body", "The body must be an object with the objects meta and spec.")])
     if base is None and not isinstance(body.get("spec"), Mapping):
         raise Invalid([("spec", "spec must be an object: that of a submission.")])
-    wrong: Problems = [(str(name)[:60], f"{str(name)[:60]} is not a field that this version knows.") for name in body if name not in _TOP]
+    wrong: Problems = [
+        (str(name)[:60], f"{str(name)[:60]} is not a field that this version knows.")
+        for name in body
+        if name not in _TOP
+    ]
     meta, version = bodies.read(_META, {"meta": _meta(body.get("meta"), wrong)})
-    name, description, place = (next(iter(meta.get(each) or ()), None) for each in ("name", "description", "scope"))
+    name, description, place = (
+        next(iter(meta.get(each) or ()), None) for each in ("name", "description", "scope")
+    )
     if name is not None and not 0 < len(name) <= MOST_NAME:
-        wrong.append(("meta.name", f"meta.name must be given, and have at most {MOST_NAME} characters."))
+        wrong.append(
+            ("meta.name", f"meta.name must be given, and have at most {MOST_NAME} characters.")
+        )
     if len(description or "") > MOST_DESCRIPTION:
-        wrong.append(("meta.description", f"meta.description must have at most {MOST_DESCRIPTION} characters."))
+        wrong.append(
+            (
+                "meta.description",
+                f"meta.description must have at most {MOST_DESCRIPTION} characters.",
+            )
+        )
     locked = body.get("locked")
-    if locked is not None and (not isinstance(locked, list) or not all(isinstance(each, str) and each in locks.LOCKS for each in locked)):
+    if locked is not None and (
+        not isinstance(locked, list)
+        or not all(isinstance(each, str) and each in locks.LOCKS for each in locked)
+    ):
         wrong.append(("locked", f"locked must be a list of some of {', '.join(locks.LOCKS)}."))
     submission = _submission(body, wrong)
     if wrong:
@@ -93,15 +123,26 @@ def read(body: object, architecture: Architecture | None, base: Mapping[str, Any
 
 
 def _meta(given: object, wrong: Problems) -> object:
-    """The meta data with the scope as all assets have it: Run:ai's templates name it by scopeType and scopeId."""
+    """The meta data with the scope as all assets have it: Run:ai's templates name it by scopeType
+    and scopeId.
+    """
     if not isinstance(given, Mapping):
         return given
-    meta = {name: value for name, value in given.items() if name not in ("scopeType", "scopeId", "workloadType")}
+    meta = {
+        name: value
+        for name, value in given.items()
+        if name not in ("scopeType", "scopeId", "workloadType")
+    }
     level, key = given.get("scopeType"), given.get("scopeId")
     if level is None or meta.get("scope") is not None:
         return meta
     if level not in ("system", "tenant", *_IDS):
-        wrong.append(("meta.scopeType", "meta.scopeType must be one of tenant, cluster, department and project."))
+        wrong.append(
+            (
+                "meta.scopeType",
+                "meta.scopeType must be one of tenant, cluster, department and project.",
+            )
+        )
         return meta
     return meta | {"scope": level} | ({_IDS[level]: key} if level in _IDS else {})
 
@@ -112,11 +153,18 @@ def _submission(body: Mapping[str, Any], wrong: Problems) -> dict[str, Any]:
     master = body.get("master")
     if master is None:
         return found
-    if not isinstance(master, Mapping) or any(value is not None for name, value in master.items() if name not in ("spec", "assets")):
+    if not isinstance(master, Mapping) or any(
+        value is not None for name, value in master.items() if name not in ("spec", "assets")
+    ):
         wrong.append(("master", "master must be an object with spec."))
         return found
     if master.get("assets"):
-        wrong.append(("master.assets", "master.assets is not known here: give the values themselves in master.spec."))
+        wrong.append(
+            (
+                "master.assets",
+                "master.assets is not known here: give the values themselves in master.spec.",
+            )
+        )
     own = master.get("spec")
     if own is None:
         return found
@@ -125,19 +173,31 @@ def _submission(body: Mapping[str, Any], wrong: Problems) -> dict[str, Any]:
     return found | {"masterSpec": own}
 
 
-def _spec(said: Mapping[str, Any], architecture: Architecture | None, base: Mapping[str, Any] | None) -> Spec:
+def _spec(
+    said: Mapping[str, Any], architecture: Architecture | None, base: Mapping[str, Any] | None
+) -> Spec:
     """The workload that the template is to make, judged as one. Raises Invalid."""
     submission = dict(said)
     if base is not None:
         own = said.get("spec")
         master = base if not any(name in said for name in _SUBMITTED[1:]) else said
         submission = {name: master[name] for name in _SUBMITTED[1:] if name in master}
-        submission["spec"] = merged(base["spec"], own) if isinstance(own, Mapping) else base["spec"] if own is None else own
+        submission["spec"] = (
+            merged(base["spec"], own)
+            if isinstance(own, Mapping)
+            else base["spec"]
+            if own is None
+            else own
+        )
     if architecture is None:
         is_distributed = submission["spec"].get("distributedFramework") is not None
         architecture = Architecture.DISTRIBUTED if is_distributed else Architecture.STANDARD
-    asked = reading.read(submission | {"name": UNNAMED, "projectId": _NOWHERE, "clusterId": _NOWHERE}, architecture)
+    asked = reading.read(
+        submission | {"name": UNNAMED, "projectId": _NOWHERE, "clusterId": _NOWHERE}, architecture
+    )
     spec = replace(asked.spec, project="none", namespace="none", queue="none")
     if wrong := problems(spec):
-        raise asked.in_words_of_the_body(Invalid([(problem.field, problem.text) for problem in wrong]))
+        raise asked.in_words_of_the_body(
+            Invalid([(problem.field, problem.text) for problem in wrong])
+        )
     return spec

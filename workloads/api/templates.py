@@ -1,4 +1,5 @@
-"""`/api/v1/workload-templates`: templates as Run:ai's clients send them. One is made of a spec, and shown as one.
+"""`/api/v1/workload-templates`: templates as Run:ai's clients send them. One is made of a spec, and
+shown as one.
 
 The same below `distributed` and `trainings`, each with templates of its architecture alone.
 """
@@ -31,17 +32,30 @@ from workloads.forms import locks
 from workloads.forms.from_template import spec_of
 from workloads.specs import Architecture
 
-_LOCKED = schemas.said(schemas.array(schemas.words(*locks.LOCKS)), "What a workload made from it may not have otherwise.")
+_LOCKED = schemas.said(
+    schemas.array(schemas.words(*locks.LOCKS)),
+    "What a workload made from it may not have otherwise.",
+)
 _MAYBE: schemas.Schema = {"type": ["string", "null"]}
-_PLACE = {"scopeType": schemas.said(schemas.TEXT, "The same as scope."), "scopeId": schemas.said(schemas.TEXT, "The id of that scope.")}
+_PLACE = {
+    "scopeType": schemas.said(schemas.TEXT, "The same as scope."),
+    "scopeId": schemas.said(schemas.TEXT, "The id of that scope."),
+}
 _SHOWN = schemas.obj(
     ["meta", "architecture", "locked"],
-    meta=bodies.meta_schema("template", workloadType=schemas.words("Distributed", "Training"), **_PLACE, description=_MAYBE),
+    meta=bodies.meta_schema(
+        "template",
+        workloadType=schemas.words("Distributed", "Training"),
+        **_PLACE,
+        description=_MAYBE,
+    ),
     architecture=schemas.words(*Architecture),
     distributedFramework={"type": ["string", "null"]},
     locked=_LOCKED,
 )
-_MASTER = MASTER | {"master": schemas.said(schemas.obj(spec=SPEC), "masterSpec, as Run:ai's templates have it.")}
+_MASTER = MASTER | {
+    "master": schemas.said(schemas.obj(spec=SPEC), "masterSpec, as Run:ai's templates have it.")
+}
 _WHOLE = _SHOWN | {"properties": _SHOWN["properties"] | {"spec": SPEC} | _MASTER}
 _CHANGED = schemas.obj(meta=bodies.meta_asked(**_PLACE), spec=SPEC, locked=_LOCKED, **_MASTER)
 _ASKED = _CHANGED | {"required": ["meta", "spec"]}
@@ -54,7 +68,9 @@ class OfArchitecture(ApiView):
 
     def rows(self) -> "models.QuerySet[Template]":
         rows = actions.seen(Template, self.user)
-        return rows if self.architecture is None else rows.filter(architecture=self.architecture.value)
+        return (
+            rows if self.architecture is None else rows.filter(architecture=self.architecture.value)
+        )
 
     def found(self, key: uuid.UUID) -> Template:
         """The template, if the one who asks may see it. Raises Http404."""
@@ -64,7 +80,9 @@ class OfArchitecture(ApiView):
         return template
 
     def whole(self, key: uuid.UUID) -> dict[str, Any]:
-        """With its spec. What the one who asks may not see of the assets that it names is left out."""
+        """With its spec. What the one who asks may not see of the assets that it names is left
+        out.
+        """
         template = self.found(key)
         return _listed(template) | template_bodies.shown(spec_of(template, self.user))
 
@@ -73,18 +91,21 @@ class TemplatesView(OfArchitecture):
     @extend_schema(
         description="The templates that you may see. GET one for its spec.",
         parameters=[*schemas.list_parameters(FIELDS), *PARAMETERS],
-        responses={200: schemas.answer(schemas.items("entries", _SHOWN))} | schemas.errors(400, 401),
+        responses={200: schemas.answer(schemas.items("entries", _SHOWN))}
+        | schemas.errors(400, 401),
         tags=["templates"],
     )
     def get(self, request: Request) -> Response:
         asked = Asked(request)
         rows = asked_for(self.rows().defer("form"), asked)
-        return Response(filtering.paged(rows, asked, FIELDS, ("name", "pk"), name="entries", shown=_listed))
+        return Response(
+            filtering.paged(rows, asked, FIELDS, ("name", "pk"), name="entries", shown=_listed)
+        )
 
     @extend_schema(
         description=(
-            "Make a template of a spec, which is that of POST /api/v1/workloads/distributed, or of trainings. `locked` names what is to "
-            "stay as it is."
+            "Make a template of a spec, which is that of POST /api/v1/workloads/distributed, or "
+            "of trainings. `locked` names what is to stay as it is."
         ),
         request=schemas.content(_ASKED),
         responses={202: schemas.answer(_WHOLE)} | schemas.errors(400, 401, 403, 409, 413),
@@ -93,7 +114,9 @@ class TemplatesView(OfArchitecture):
     def post(self, request: Request) -> Response:
         access.anywhere(self.user, Verb.CREATE, Entity.TEMPLATES)
         asked = template_bodies.read(request.data, self.architecture)
-        made = actions.create(Template, asked.new(), scope=_offered(asked.scope, self.user), by=self.user)
+        made = actions.create(
+            Template, asked.new(), scope=_offered(asked.scope, self.user), by=self.user
+        )
         return Response(self.whole(made.pk), status=202)
 
 
@@ -111,7 +134,10 @@ class TemplatesCountView(OfArchitecture):
 
 class TemplateView(OfArchitecture):
     @extend_schema(
-        description="One template, with the spec that it makes. What you may not see of the assets that it names is left out.",
+        description=(
+            "One template, with the spec that it makes. What you may not see of the assets that "
+            "it names is left out."
+        ),
         responses={200: schemas.answer(_WHOLE)} | schemas.errors(401, 404),
         tags=["templates"],
     )
@@ -119,8 +145,10 @@ class TemplateView(OfArchitecture):
         return Response(self.whole(key))
 
     @extend_schema(
-        description="The template as the body says, made of its spec and of no assets any more. Name and scope stay where they are not "
-        "given; what is not given else is empty.",
+        description=(
+            "The template as the body says, made of its spec and of no assets any more. Name and "
+            "scope stay where they are not given; what is not given else is empty."
+        ),
         request=schemas.content(_ASKED),
         responses={202: schemas.answer(_WHOLE)} | schemas.errors(400, 401, 403, 404, 409, 413),
         tags=["templates"],
@@ -131,8 +159,11 @@ class TemplateView(OfArchitecture):
         return self._changed(template, asked, {"description": "", "locked": []} | asked.values())
 
     @extend_schema(
-        description="The template with what the body says; what is not given stays. A spec is merged over the template's: lists are "
-        "replaced, null takes a value away. With a spec it is made of no assets any more.",
+        description=(
+            "The template with what the body says; what is not given stays. A spec is merged over "
+            "the template's: lists are replaced, null takes a value away. With a spec it is made "
+            "of no assets any more."
+        ),
         request=schemas.content(_CHANGED),
         responses={202: schemas.answer(_WHOLE)} | schemas.errors(400, 401, 403, 404, 409, 413),
         tags=["templates"],
@@ -145,7 +176,11 @@ class TemplateView(OfArchitecture):
 
     @extend_schema(
         description="Delete a template. Workloads that were made from it stay as they are.",
-        parameters=[schemas.parameter("version", schemas.WHOLE, "Refused where it is not the template's any more.")],
+        parameters=[
+            schemas.parameter(
+                "version", schemas.WHOLE, "Refused where it is not the template's any more."
+            )
+        ],
         responses={202: schemas.answer(schemas.DONE)} | schemas.errors(400, 401, 403, 404, 409),
         tags=["templates"],
     )
@@ -154,26 +189,39 @@ class TemplateView(OfArchitecture):
         version = Asked(request).whole("version", 0, 1, 2**31) or None
         with late.told(TEMPLATE, template, version):
             actions.remove(template, self.user, version=version)
-        return Response({"code": 202, "message": f"The template {template.name} was deleted."}, status=202)
+        return Response(
+            {"code": 202, "message": f"The template {template.name} was deleted."}, status=202
+        )
 
     def _changeable(self, key: uuid.UUID) -> Template:
         template = self.found(key)
         actions.require_change(template, self.user)
         return template
 
-    def _changed(self, template: Template, asked: template_bodies.Asked, values: dict[str, Any]) -> Response:
-        scope = template.scope if asked.scope in (None, template.scope) else _offered(asked.scope, self.user)
+    def _changed(
+        self, template: Template, asked: template_bodies.Asked, values: dict[str, Any]
+    ) -> Response:
+        scope = (
+            template.scope
+            if asked.scope in (None, template.scope)
+            else _offered(asked.scope, self.user)
+        )
         with late.told(TEMPLATE, template, asked.version):
             actions.change(template, values, scope=scope, by=self.user, version=asked.version)
         return Response(self.whole(template.pk), status=202)
 
 
-def views_of(architecture: Architecture | None, name: str) -> tuple[type[TemplatesView], type[TemplateView]]:
+def views_of(
+    architecture: Architecture | None, name: str
+) -> tuple[type[TemplatesView], type[TemplateView]]:
     """The views of an architecture, or of all; `name` is what operations call its templates."""
     many = type("Many", (TemplatesView,), {"architecture": architecture})
     one = type("One", (TemplateView,), {"architecture": architecture})
     verbs = {"get": "get", "put": "replace", "patch": "change", "delete": "delete"}
-    told = {method: extend_schema(operation_id=f"{verb}_{name}_template") for method, verb in verbs.items()}
+    told = {
+        method: extend_schema(operation_id=f"{verb}_{name}_template")
+        for method, verb in verbs.items()
+    }
     list_and_make = {
         "get": extend_schema(operation_id=f"list_{name}_templates"),
         "post": extend_schema(operation_id=f"create_{name}_template"),
@@ -184,7 +232,17 @@ def views_of(architecture: Architecture | None, name: str) -> tuple[type[Templat
 def _offered(scope: Scope | None, user: User) -> Scope:
     """The scope, if the user may make templates there. Raises Invalid."""
     if scope is None or scope not in [each for each, _ in choices(user, TEMPLATE)]:
-        raise Invalid([("meta.scope", "meta.scope must be given, with its id, and be one where you may make templates.")])
+        raise Invalid(
+            [
+                (
+                    "meta.scope",
+                    (
+                        "meta.scope must be given, with its id, and be one where you may make "
+                        "templates."
+                    ),
+                )
+            ]
+        )
     return scope
 
 
@@ -194,7 +252,9 @@ def _listed(template: Template) -> dict[str, Any]:
     word = "Distributed" if template.architecture == Architecture.DISTRIBUTED.value else "Training"
     return {
         # Run:ai's clients read no empty description.
-        "meta": bodies.meta_of(TEMPLATE, template) | place | {"workloadType": word, "description": template.description or None},
+        "meta": bodies.meta_of(TEMPLATE, template)
+        | place
+        | {"workloadType": word, "description": template.description or None},
         "architecture": template.architecture,
         "distributedFramework": template.framework or None,
         "locked": list(locks.known(template.locked)),

@@ -1,4 +1,6 @@
-"""Why did it fail: which pod was first among all ranks, how it ended in words, and the line of its log that started it."""
+"""Why did it fail: which pod was first among all ranks, how it ended in words, and the line of its
+log that started it.
+"""
 
 import signal
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,26 +14,42 @@ from workloads.diagnosis.starting import FETCHING
 from workloads.observed import End, Object, PodView, holds, listed, own, part, plain, ranked, view
 
 TOGETHER = timedelta(seconds=15)
-"""Pods that end within this of the first one may have died of the same cause: the clock does not tell which one's it was."""
+"""Pods that end within this of the first one may have died of the same cause: the clock does not
+tell which one's it was.
+"""
 
 TERM, KILL = 128 + signal.SIGTERM, 128 + signal.SIGKILL
 
 OWN, UNKNOWN, ECHO = range(3)
-"""How likely an end is the cause of the others: the pod's own doing, not known, or the echo of another pod's end."""
+"""How likely an end is the cause of the others: the pod's own doing, not known, or the echo of
+another pod's end.
+"""
 
 _ENDED_BY_CLUSTER = {
-    "Evicted": "The node needed its resources back; ask for as much memory and disk as the pod uses.",
-    "NodeLost": "Run it again; if this repeats, tell the administrator of the cluster about the node.",
+    "Evicted": (
+        "The node needed its resources back; ask for as much memory and disk as the pod uses."
+    ),
+    "NodeLost": (
+        "Run it again; if this repeats, tell the administrator of the cluster about the node."
+    ),
     "NodeShutdown": "Run it again: the node was shut down.",
     "Terminated": "Run it again: the node was shut down.",
     "NodeAffinity": "Run it again: the node no longer fits what the pod asks for.",
     "DeadlineExceeded": "Give it more time, or make the work smaller.",
-    "UnexpectedAdmissionError": "Run it again; if this repeats, tell the administrator of the cluster about the node.",
+    "UnexpectedAdmissionError": (
+        "Run it again; if this repeats, tell the administrator of the cluster about the node."
+    ),
 }
 
 _JOB_ENDS = {
-    "BackoffLimitExceeded": ("It was tried as often as its backoff limit allows", "Look into the log of its last try."),
-    "DeadlineExceeded": ("It ran longer than it was allowed to", "Give it more time, or make the work smaller."),
+    "BackoffLimitExceeded": (
+        "It was tried as often as its backoff limit allows",
+        "Look into the log of its last try.",
+    ),
+    "DeadlineExceeded": (
+        "It ran longer than it was allowed to",
+        "Give it more time, or make the work smaller.",
+    ),
 }
 
 
@@ -45,7 +63,8 @@ class _Suspect:
     end: End | None
     clue: Clue | None
     from_log: bool
-    """Whether the clue is a line of the given log, and not of the message that the container left."""
+    """Whether the clue is a line of the given log, and not of the message that the container left.
+    """
 
     @property
     def ended_at(self) -> datetime | None:
@@ -61,17 +80,25 @@ class _Suspect:
         return OWN if self.clue and self.clue.sure else UNKNOWN
 
 
-def why_failed(job: Object, pods: Iterable[Object], logs: Mapping[str, Sequence[str]] | None = None) -> Diagnosis | None:
-    """The first failure of a job's pods, or what the job itself says; None when nothing failed, or it ended well in spite of it.
+def why_failed(
+    job: Object, pods: Iterable[Object], logs: Mapping[str, Sequence[str]] | None = None
+) -> Diagnosis | None:
+    """The first failure of a job's pods, or what the job itself says; None when nothing failed, or
+    it ended well in spite of it.
 
-    `logs` are the last lines of each pod's log, by pod name; a pod without any is judged by its termination message.
+    `logs` are the last lines of each pod's log, by pod name; a pod without any is judged by its
+    termination message.
     """
     if holds(job, "Succeeded", "Complete"):
         return None
     mine = own(job, pods)
     by_name = {str(part(pod, "metadata").get("name")): pod for pod in mine}
     views = ranked([view(pod) for pod in mine])
-    suspects = [_suspect(rank, each, by_name[each.name], logs or {}) for rank, each in views if _has_failed(each)]
+    suspects = [
+        _suspect(rank, each, by_name[each.name], logs or {})
+        for rank, each in views
+        if _has_failed(each)
+    ]
     # While some pods have failed for good, those that were started again are not what ended it.
     final = [each for each in suspects if each.view.phase == "Failed"]
     culprit = _first(final or suspects)
@@ -82,13 +109,20 @@ def why_failed(job: Object, pods: Iterable[Object], logs: Mapping[str, Sequence[
 
 
 def _has_failed(view: PodView) -> bool:
-    return view.phase == "Failed" or (view.phase != "Succeeded" and any(end.exit_code for end in view.ends))
+    return view.phase == "Failed" or (
+        view.phase != "Succeeded" and any(end.exit_code for end in view.ends)
+    )
 
 
-def _suspect(rank: int | None, view: PodView, pod: Object, logs: Mapping[str, Sequence[str]]) -> _Suspect:
+def _suspect(
+    rank: int | None, view: PodView, pod: Object, logs: Mapping[str, Sequence[str]]
+) -> _Suspect:
     bad = [end for end in view.ends if end.exit_code]
-    # A run that was asked to end hides how the run before it failed; the log at hand is that of the newest run.
-    end = min(bad, key=lambda end: (end.exit_code == TERM, not end.current, end.finished_at), default=None)
+    # A run that was asked to end hides how the run before it failed; the log at hand is that of the
+    # newest run.
+    end = min(
+        bad, key=lambda end: (end.exit_code == TERM, not end.current, end.finished_at), default=None
+    )
     told = end.message.splitlines() if end else []
     log = logs.get(view.name) or ()
     lines = (told or log) if end and not end.current else (log or told)
@@ -96,21 +130,33 @@ def _suspect(rank: int | None, view: PodView, pod: Object, logs: Mapping[str, Se
 
 
 def _first(suspects: Sequence[_Suspect]) -> _Suspect | None:
-    """Of those that ended with the first, the one whose end is most its own doing; then the earliest, then the lowest rank."""
+    """Of those that ended with the first, the one whose end is most its own doing; then the
+    earliest, then the lowest rank.
+    """
     if not suspects:
         return None
     moments = [each.ended_at for each in suspects if each.ended_at is not None]
     start = min(moments, default=None)
-    near = [each for each in suspects if start is None or each.ended_at is None or each.ended_at - start <= TOGETHER]
+    near = [
+        each
+        for each in suspects
+        if start is None or each.ended_at is None or each.ended_at - start <= TOGETHER
+    ]
     late = datetime.max.replace(tzinfo=start.tzinfo) if start else datetime.max
-    return min(near, key=lambda each: (each.weight, each.ended_at or late, each.rank is None, each.rank or 0))
+    return min(
+        near,
+        key=lambda each: (each.weight, each.ended_at or late, each.rank is None, each.rank or 0),
+    )
 
 
 def _explain(suspect: _Suspect, *, alone: bool, restarts: int) -> Diagnosis:
     view, clue = suspect.view, suspect.clue
     told, advice = _end_in_words(suspect)
     if suspect.end is not None and view.is_init(suspect.end.container):
-        told = f"{suspect.end.container}, which has to end well before the program starts, did not: {told}"
+        told = (
+            f"{suspect.end.container}, which has to end well before the program starts, did not: "
+            f"{told}"
+        )
         advice = FETCHING if suspect.end.container.startswith("fetch-") else advice
     who = "The pod" if alone and not view.role else view.title
     rank = f" (rank {suspect.rank})" if suspect.rank is not None and view.role else ""
@@ -134,38 +180,66 @@ def _end_in_words(suspect: _Suspect) -> tuple[str, str]:
     if end is None:
         return f"{view.status}{': ' if view.reason else ''}{view.reason}", ""
     if end.reason == "OOMKilled":
-        return f"it was killed for using more memory than {_memory_limit(suspect.pod, end.container)}", (
-            "Ask for more CPU memory, or load less of the data at once."
+        return (
+            f"it was killed for using more memory than {_memory_limit(suspect.pod, end.container)}",
+            "Ask for more CPU memory, or load less of the data at once.",
         )
     if end.reason in ("ContainerCannotRun", "StartError", "RunContainerError"):
-        return f"its container could not be started: {end.message}", "Check the command and the working directory against the image."
+        return (
+            f"its container could not be started: {end.message}",
+            "Check the command and the working directory against the image.",
+        )
     return _code_in_words(end)
 
 
 def _memory_limit(pod: Object, container: str) -> str:
     containers = [*listed(pod, "spec", "containers"), *listed(pod, "spec", "initContainers")]
-    limits = [part(each, "resources", "limits") for each in containers if each.get("name") == container]
+    limits = [
+        part(each, "resources", "limits") for each in containers if each.get("name") == container
+    ]
     limit = next((each["memory"] for each in limits if each.get("memory")), None)
-    return "the node could give" if limit is None else f"its limit of {quantities.memory(quantities.read(limit))}"
+    return (
+        "the node could give"
+        if limit is None
+        else f"its limit of {quantities.memory(quantities.read(limit))}"
+    )
 
 
 def _code_in_words(end: End) -> tuple[str, str]:
     code, number = end.exit_code, end.signal or (end.exit_code - 128 if end.exit_code > 128 else 0)
     shown = f"exit code {code}"
     if code == 126:
-        return f"its command cannot be executed ({shown})", "Check that the command is a program and may be executed."
+        return (
+            f"its command cannot be executed ({shown})",
+            "Check that the command is a program and may be executed.",
+        )
     if code == 127:
-        return f"its command was not found ({shown})", "Check the command against what the image contains."
+        return (
+            f"its command was not found ({shown})",
+            "Check the command against what the image contains.",
+        )
     try:
         name = signal.Signals(number).name if number else ""
     except ValueError:
         name = ""
     if name == "SIGKILL":
-        return f"it was killed ({name}, {shown})", "Most often the node was out of memory, or the pod did not end within its grace period."
+        return (
+            f"it was killed ({name}, {shown})",
+            (
+                "Most often the node was out of memory, or the pod did not end within its grace "
+                "period."
+            ),
+        )
     if name == "SIGTERM":
-        return f"it was asked to end ({name}, {shown})", "Look for what stopped it: an eviction, a preemption or another pod's failure."
+        return (
+            f"it was asked to end ({name}, {shown})",
+            "Look for what stopped it: an eviction, a preemption or another pod's failure.",
+        )
     if name:
-        return f"it crashed with {name} ({shown})", "The program crashed in native code: check the versions of its libraries."
+        return (
+            f"it crashed with {name} ({shown})",
+            "The program crashed in native code: check the versions of its libraries.",
+        )
     return f"the program ended with {shown}", "Look into its log."
 
 
@@ -176,7 +250,10 @@ def _by_job(condition: Object) -> Diagnosis:
         words, advice = "The training operator refused it", "Change what it names and run it again."
     if words:
         return Diagnosis(sentence(f"{words}{': ' if message else ''}{message}"), advice)
-    return Diagnosis(sentence(message or f"The job failed ({plain(reason) or 'no reason is given'})"), "Look into the event history.")
+    return Diagnosis(
+        sentence(message or f"The job failed ({plain(reason) or 'no reason is given'})"),
+        "Look into the event history.",
+    )
 
 
 def _moment(text: str) -> datetime | None:

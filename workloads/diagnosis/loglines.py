@@ -1,4 +1,6 @@
-"""Finds in the last lines of a log the one that tells why the program ended. Heuristics; the lines are a stranger's text."""
+"""Finds in the last lines of a log the one that tells why the program ended. Heuristics; the lines
+are a stranger's text.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,7 +21,9 @@ _ERROR = re.compile(r"^(?!INFO|DEBUG|WARN)[A-Za-z_][\w.]{0,120}(: |$)")
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A pattern in a line in lower case, what would help, and whether it rather tells of another pod's failure."""
+    """A pattern in a line in lower case, what would help, and whether it rather tells of another
+    pod's failure.
+    """
 
     pattern: re.Pattern[str]
     help: str
@@ -30,47 +34,91 @@ def _sign(pattern: str, help: str, *, echo: bool = False) -> Sign:
     return Sign(re.compile(pattern), help, echo)
 
 
-_PEERS = "This pod lost its peers: the cause is likely in another pod's log, or in the network between the nodes."
+_PEERS = (
+    "This pod lost its peers: the cause is likely in another pod's log, or in the network between "
+    "the nodes."
+)
 
 SIGNS: Sequence[Sign] = (
     _sign(
         r"cuda (error: )?out of memory|outofmemoryerror",
-        "The GPU's memory is full: use a smaller batch or model, or ask for a larger portion of the GPU.",
+        (
+            "The GPU's memory is full: use a smaller batch or model, or ask for a larger portion "
+            "of the GPU."
+        ),
     ),
     _sign(
-        r"bus error|unable to (open|write to|allocate) .{0,40}shm|insufficient shared memory|shm_open",
-        "Shared memory is full: turn on the larger shared memory, or use fewer data loader workers.",
+        r"bus error|unable to (open|write to|allocate) .{0,40}shm"
+        r"|insufficient shared memory|shm_open",
+        (
+            "Shared memory is full: turn on the larger shared memory, or use fewer data loader "
+            "workers."
+        ),
     ),
-    _sign(r"no space left on device|disk quota exceeded", "A disk is full: write less, or to a larger volume."),
+    _sign(
+        r"no space left on device|disk quota exceeded",
+        "A disk is full: write less, or to a larger volume.",
+    ),
     _sign(
         r"memoryerror|cannot allocate memory|std::bad_alloc|defaultcpuallocator",
         "The memory is full: ask for more CPU memory, or load less of the data at once.",
     ),
     _sign(
         r"modulenotfounderror|importerror|no module named",
-        "The image lacks a module that the program needs: add it to the image, or choose another image.",
+        (
+            "The image lacks a module that the program needs: add it to the image, or choose "
+            "another image."
+        ),
     ),
     _sign(
         r"no such file or directory|filenotfounderror|can't open file",
-        "A path does not exist in the pod: check the command, its arguments and where the volumes are mounted.",
-    ),
-    _sign(r"permission denied|permissionerror", "The program may not use this file: check the volume's access and the user ID."),
-    _sign(r"unrecognized arguments|error: argument |the following arguments are required", "Check the arguments of the command."),
-    _sign(r"command not found|executable file not found", "The image has no such program: check the command."),
-    _sign(
-        r"no cuda gpus are available|no nvidia driver|cuda driver version|device-side assert|cuda error",
-        "The GPU could not be used as the program wanted: check the GPU devices asked for, and that the image fits the driver.",
+        (
+            "A path does not exist in the pod: check the command, its arguments and where the "
+            "volumes are mounted."
+        ),
     ),
     _sign(
-        r"connection (reset|refused|closed|aborted)|broken pipe|connectionreseterror|connectionrefusederror|socket timeout"
-        r"|rank \d+ (was lost|closed|is gone)|peer .{0,60}closed|gloo/transport|store .{0,40}(timeout|timed out)|rendezvoustimeout"
-        r"|nccl.{0,80}(error|abort|timeout|timed out|unhandled|watchdog)|watchdog.{0,80}timeout|distbackenderror|distnetworkerror",
+        r"permission denied|permissionerror",
+        "The program may not use this file: check the volume's access and the user ID.",
+    ),
+    _sign(
+        r"unrecognized arguments|error: argument |the following arguments are required",
+        "Check the arguments of the command.",
+    ),
+    _sign(
+        r"command not found|executable file not found",
+        "The image has no such program: check the command.",
+    ),
+    _sign(
+        r"no cuda gpus are available|no nvidia driver|cuda driver version"
+        r"|device-side assert|cuda error",
+        (
+            "The GPU could not be used as the program wanted: check the GPU devices asked for, "
+            "and that the image fits the driver."
+        ),
+    ),
+    _sign(
+        r"connection (reset|refused|closed|aborted)|broken pipe"
+        r"|connectionreseterror|connectionrefusederror|socket timeout"
+        r"|rank \d+ (was lost|closed|is gone)|peer .{0,60}closed|gloo/transport"
+        r"|store .{0,40}(timeout|timed out)|rendezvoustimeout"
+        r"|nccl.{0,80}(error|abort|timeout|timed out|unhandled|watchdog)"
+        r"|watchdog.{0,80}timeout|distbackenderror|distnetworkerror",
         _PEERS,
         echo=True,
     ),
-    _sign(r"address already in use|eaddrinuse", "Another program uses the port: let the training operator choose MASTER_PORT."),
-    _sign(r"segmentation fault|fatal python error|core dumped", "The program crashed in native code: check the versions of its libraries."),
-    _sign(r"^killed$|out of memory: kill", "Something killed the program; most often the memory was full: ask for more CPU memory."),
+    _sign(
+        r"address already in use|eaddrinuse",
+        "Another program uses the port: let the training operator choose MASTER_PORT.",
+    ),
+    _sign(
+        r"segmentation fault|fatal python error|core dumped",
+        "The program crashed in native code: check the versions of its libraries.",
+    ),
+    _sign(
+        r"^killed$|out of memory: kill",
+        "Something killed the program; most often the memory was full: ask for more CPU memory.",
+    ),
 )
 
 _ANY_SIGN = re.compile("|".join(sign.pattern.pattern for sign in SIGNS))
@@ -81,7 +129,9 @@ _LOUD = re.compile(r"\b(fatal|panic|critical|error)\b|(Error|Exception)\b", re.I
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """`index` is the line's place in the lines given. `sure` is False for a mere last line; `echo` points to another pod."""
+    """`index` is the line's place in the lines given. `sure` is False for a mere last line; `echo`
+    points to another pod.
+    """
 
     line: str
     index: int
@@ -91,7 +141,8 @@ class Clue:
 
 
 def find_clue(lines: Sequence[str]) -> Clue | None:
-    """The line that started it: the error of the first traceback, else the first line with a known sign, else the first loud one.
+    """The line that started it: the error of the first traceback, else the first line with a known
+    sign, else the first loud one.
 
     Without any of these the last line that is not blank; None when there is none.
     """
@@ -116,7 +167,9 @@ def _sign_in(text: str) -> Sign | None:
 
 
 def _stripped(line: str) -> str:
-    """A line without time stamp, the rank that torchrun puts before it, colours and control bytes; its indentation is kept."""
+    """A line without time stamp, the rank that torchrun puts before it, colours and control bytes;
+    its indentation is kept.
+    """
     indent = line[:LONGEST_LINE]
     text = _RANK.sub("", _STAMP.sub("", indent))
     text = text[1:] if text.startswith("\ufeff") else text
@@ -125,7 +178,9 @@ def _stripped(line: str) -> str:
 
 
 def _after_traceback(lines: Sequence[tuple[int, str]]) -> tuple[int, str] | None:
-    """The error that the first traceback ends with: the first line after it that is not indented."""
+    """The error that the first traceback ends with: the first line after it that is not
+    indented.
+    """
     inside = False
     for index, text in lines:
         if TRACEBACK in text:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 class Diagnosis:
     """One sentence with numbers, and one about what would help.
 
-    The rest is there when it applies: the pod and container it is about, and the line of its log that started it, with its place among
-    the lines that were given. All of it may hold words of a pod or of the cluster: text, bounded, to be escaped where it is shown.
+    The rest is there when it applies: the pod and container it is about, and the line of its log
+    that started it, with its place among the lines that were given. All of it may hold words of a
+    pod or of the cluster: text, bounded, to be escaped where it is shown.
     """
 
     sentence: str
@@ -20,7 +21,9 @@ class Diagnosis:
 
 
 def sentence(*parts: str) -> str:
-    """The parts as one sentence: joined with spaces, a capital at the start and a stop at the end."""
+    """The parts as one sentence: joined with spaces, a capital at the start and a stop at the
+    end.
+    """
     text = " ".join(part for part in parts if part).strip()
     if not text:
         return ""

@@ -1,4 +1,6 @@
-"""What a node offers and how much of it is free: the numbers behind "will it fit?" and "why does it wait?"."""
+"""What a node offers and how much of it is free: the numbers behind "will it fit?" and "why does it
+wait?".
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +24,11 @@ class Amounts:
         return Amounts(self.gpus + other.gpus, self.cpu + other.cpu, self.memory + other.memory)
 
     def __sub__(self, other: "Amounts") -> "Amounts":
-        return Amounts(max(NONE, self.gpus - other.gpus), max(NONE, self.cpu - other.cpu), max(NONE, self.memory - other.memory))
+        return Amounts(
+            max(NONE, self.gpus - other.gpus),
+            max(NONE, self.cpu - other.cpu),
+            max(NONE, self.memory - other.memory),
+        )
 
     def fits(self, room: "Amounts") -> bool:
         return self.gpus <= room.gpus and self.cpu <= room.cpu and self.memory <= room.memory
@@ -30,7 +36,9 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class NodeRoom:
-    """One node as last seen. `usable` is whether new pods may come: it is ready and not cordoned. `taints` are as the API has them."""
+    """One node as last seen. `usable` is whether new pods may come: it is ready and not cordoned.
+    `taints` are as the API has them.
+    """
 
     name: str
     total: Amounts
@@ -43,7 +51,9 @@ class NodeRoom:
     def of(cls, node: Object, pods: Iterable[Object]) -> "NodeRoom":
         """From a Node and all unfinished pods on it, whoever's they are."""
         offered = part(node, "status", "allocatable") or part(node, "status", "capacity")
-        total = Amounts(*(quantities.read(offered.get(name, "0")) for name in (GPU, "cpu", "memory")))
+        total = Amounts(
+            *(quantities.read(offered.get(name, "0")) for name in (GPU, "cpu", "memory"))
+        )
         usable = holds(node, "Ready") is not None and not part(node, "spec").get("unschedulable")
         labels = {str(key): str(value) for key, value in part(node, "metadata", "labels").items()}
         name, taints = str(part(node, "metadata").get("name") or ""), listed(node, "spec", "taints")
@@ -51,7 +61,9 @@ class NodeRoom:
 
 
 def demand(pod: Object) -> Amounts:
-    """What one pod asks for; GPU memory of shared devices is not counted, for the part of a device it makes is not known."""
+    """What one pod asks for; GPU memory of shared devices is not counted, for the part of a device
+    it makes is not known.
+    """
     return Amounts(gpus_of(pod)[0] or NONE, requested(pod, "cpu"), requested(pod, "memory"))
 
 
@@ -60,25 +72,39 @@ def total_of(amounts: Iterable[Amounts]) -> Amounts:
 
 
 def matches(node: NodeRoom, pod_spec: Object) -> bool:
-    """Whether a node has the labels that a pod asks for: by its nodeSelector, and by one of the terms of its required node affinity."""
+    """Whether a node has the labels that a pod asks for: by its nodeSelector, and by one of the
+    terms of its required node affinity.
+    """
     labels = node.labels or {}
     if any(labels.get(key) != value for key, value in part(pod_spec, "nodeSelector").items()):
         return False
-    required = part(pod_spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    required = part(
+        pod_spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"
+    )
     terms = listed(required, "nodeSelectorTerms")
-    return not terms or any(all(_holds(labels, each) for each in listed(term, "matchExpressions")) for term in terms)
+    return not terms or any(
+        all(_holds(labels, each) for each in listed(term, "matchExpressions")) for term in terms
+    )
 
 
 def repels(node: NodeRoom, pod_spec: Object) -> Object | None:
-    """The first taint of a node that keeps a pod away, for it does not tolerate it; None where there is none."""
+    """The first taint of a node that keeps a pod away, for it does not tolerate it; None where
+    there is none.
+    """
     tolerations = listed(pod_spec, "tolerations")
     hard = (taint for taint in node.taints if taint.get("effect") in ("NoSchedule", "NoExecute"))
-    return next((taint for taint in hard if not any(_tolerates(each, taint) for each in tolerations)), None)
+    return next(
+        (taint for taint in hard if not any(_tolerates(each, taint) for each in tolerations)), None
+    )
 
 
 def open_to(nodes: Sequence[NodeRoom], pod_spec: Object) -> Sequence[NodeRoom]:
     """The usable nodes where a pod may be, as far as labels and taints go."""
-    return [node for node in nodes if node.usable and matches(node, pod_spec) and repels(node, pod_spec) is None]
+    return [
+        node
+        for node in nodes
+        if node.usable and matches(node, pod_spec) and repels(node, pod_spec) is None
+    ]
 
 
 def _holds(labels: Mapping[str, str], expression: Object) -> bool:
@@ -101,4 +127,7 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
         return False
     if toleration.get("operator") == "Exists":
         return toleration.get("key") in (None, "", taint.get("key"))
-    return (toleration.get("key"), toleration.get("value") or "") == (taint.get("key"), taint.get("value") or "")
+    return (toleration.get("key"), toleration.get("value") or "") == (
+        taint.get("key"),
+        taint.get("value") or "",
+    )

@@ -1,4 +1,6 @@
-"""The threads behind `manage.py follow`: every cluster is followed by one process at a time, kind by kind, into the journal."""
+"""The threads behind `manage.py follow`: every cluster is followed by one process at a time, kind
+by kind, into the journal.
+"""
 
 from workloads.following.leases import Follower
 

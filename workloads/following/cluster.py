@@ -18,7 +18,17 @@ from clusters.kube.resources import Resource
 from clusters.models import Cluster
 from workloads import journal, logbook
 from workloads.following.health import Health
-from workloads.following.sources import Heard, Item, Left, Listed, Lost, Some, Source, items, sources
+from workloads.following.sources import (
+    Heard,
+    Item,
+    Left,
+    Listed,
+    Lost,
+    Some,
+    Source,
+    items,
+    sources,
+)
 from workloads.journal import Seen
 
 log = logging.getLogger(__name__)
@@ -27,12 +37,16 @@ GATHER = 0.02
 """Seconds for which what arrives is gathered before it is written together."""
 CROWD = 8
 GATHER_CROWD = 0.1
-"""Where so much arrives in that time, the seconds for which it is gathered: each time costs a transaction."""
+"""Where so much arrives in that time, the seconds for which it is gathered: each time costs a
+transaction.
+"""
 BATCH = 400
 AHEAD = 1000
 """Objects that may wait to be written; the cluster's connections wait meanwhile."""
 JOBS_FIRST = 2.0
-"""Seconds that pods wait for the listings of their jobs, so that a status is told once, from all that there is."""
+"""Seconds that pods wait for the listings of their jobs, so that a status is told once, from all
+that there is.
+"""
 AGAIN = 1.0
 """Seconds until a database or a thread that failed is tried again."""
 BAD_KEY = 10.0
@@ -40,7 +54,9 @@ BAD_KEY = 10.0
 
 
 class Following:
-    """One cluster being followed: a thread for each source, one that writes, and one that collects logs."""
+    """One cluster being followed: a thread for each source, one that writes, and one that collects
+    logs.
+    """
 
     def __init__(self, cluster_id: uuid.UUID, can: Capabilities = UNKNOWN) -> None:
         self.cluster_id = cluster_id
@@ -64,7 +80,9 @@ class Following:
         self._begin(f"logs of {self.cluster_id}", self._collect, self._stop)
 
     def can(self, can: Capabilities) -> None:
-        """What the cluster can do now: kinds that have come are followed from here on, and those that have gone are not."""
+        """What the cluster can do now: kinds that have come are followed from here on, and those
+        that have gone are not.
+        """
         if can != self._can:
             self._can = can
             self._follow_kinds()
@@ -85,16 +103,26 @@ class Following:
     def _follow_kinds(self) -> None:
         wanted = sources(self._can)
         for source in [each for each in self._ends if each not in wanted]:
-            log.info("%s of cluster %s are not followed any more: it does not serve them", source.resource.plural, self.cluster_id)
+            log.info(
+                "%s of cluster %s are not followed any more: it does not serve them",
+                source.resource.plural,
+                self.cluster_id,
+            )
             self._ends.pop(source).set()
         for source in wanted:
             if source not in self._ends:
                 end = self._ends[source] = threading.Event()
-                self._begin(f"{source.resource.plural} of {self.cluster_id}", partial(self._listen, source, end), end)
+                self._begin(
+                    f"{source.resource.plural} of {self.cluster_id}",
+                    partial(self._listen, source, end),
+                    end,
+                )
         self._threads = [each for each in self._threads if each.is_alive()]
 
     def _begin(self, name: str, work: Callable[[], None], end: threading.Event) -> None:
-        thread = threading.Thread(target=self._go_on, args=(name, work, end), name=name, daemon=True)
+        thread = threading.Thread(
+            target=self._go_on, args=(name, work, end), name=name, daemon=True
+        )
         self._threads.append(thread)
         thread.start()
 
@@ -103,7 +131,9 @@ class Following:
         while not end.is_set():
             try:
                 work()
-            except Exception:  # a thread that ends would leave a cluster half followed, and nobody to see it
+            except (
+                Exception
+            ):  # a thread that ends would leave a cluster half followed, and nobody to see it
                 log.exception("%s failed and begins again", name)
             finally:
                 connections.close_all()
@@ -119,10 +149,12 @@ class Following:
             before: Some | None = None
             for item in items(self.cluster_id, source, client, end):
                 if isinstance(item, Some | Lost):
-                    # A listing begins with what is known; and a process follows more clusters than it may have connections.
+                    # A listing begins with what is known; and a process follows more clusters than
+                    # it may have connections.
                     connections.close_all()
                 since = since if isinstance(item, Lost) else timezone.now()
-                # While one part of a listing is written the next one is read, and no more, or all of them would be in memory.
+                # While one part of a listing is written the next one is read, and no more, or all
+                # of them would be in memory.
                 if not self._is_done(before, end) or not self._put(item, end):
                     break
                 before = item if isinstance(item, Some) else before
@@ -145,7 +177,9 @@ class Following:
         return False
 
     def _collect(self) -> None:
-        """Collect logs, once it is known whose: hundreds of streams that begin would only delay that."""
+        """Collect logs, once it is known whose: hundreds of streams that begin would only delay
+        that.
+        """
         self._pods_told.wait()
         logbook.collect(self.cluster_id, self._stop, self._woken)
 
@@ -224,7 +258,11 @@ class Following:
                     item.done.set()
                 case Listed(source, listing, began, version):
                     listing.end(began, version)
-                    log.info("%s of cluster %s are listed, and followed from there", source.resource.plural, self.cluster_id)
+                    log.info(
+                        "%s of cluster %s are listed, and followed from there",
+                        source.resource.plural,
+                        self.cluster_id,
+                    )
                     self._told(source)
                 case Lost(source, error, since):
                     heard.pop(source.resource, None)

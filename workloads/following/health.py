@@ -45,7 +45,9 @@ class Health:
     def lost(self, source: Source, error: KubeError, since: datetime) -> None:
         """The cluster does not answer once none of its sources is up. A refusal is an answer."""
         if self._said.get(source.resource) != error.message:
-            log.warning("%s are not followed: %s (%s)", source.resource.plural, error.message, error.detail)
+            log.warning(
+                "%s are not followed: %s (%s)", source.resource.plural, error.message, error.detail
+            )
         self._said[source.resource] = error.message
         self._up.discard(source.resource)
         if self._up or isinstance(error, Rejected):

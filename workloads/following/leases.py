@@ -1,4 +1,6 @@
-"""Which process follows which cluster: a lease in the cluster's row, renewed while its holder lives."""
+"""Which process follows which cluster: a lease in the cluster's row, renewed while its holder
+lives.
+"""
 
 import logging
 import os
@@ -37,10 +39,14 @@ class _Held:
 
 
 class Follower:
-    """Follows every cluster whose lease this process can get, until it is stopped. `holder` names the process in the lease."""
+    """Follows every cluster whose lease this process can get, until it is stopped. `holder` names
+    the process in the lease.
+    """
 
     def __init__(self, holder: str = "") -> None:
-        self.holder = (holder or f"{socket.gethostname()[:30]}-{os.getpid()}-{uuid.uuid4().hex[:8]}")[:64]
+        self.holder = (
+            holder or f"{socket.gethostname()[:30]}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        )[:64]
         self._held: dict[uuid.UUID, _Held] = {}
 
     @property
@@ -60,7 +66,9 @@ class Follower:
             connections.close_all()
 
     def tick(self) -> None:
-        """Renew what is held, take what is free, and let go of what is gone or has other credentials now."""
+        """Renew what is held, take what is free, and let go of what is gone or has other
+        credentials now.
+        """
         try:
             rows = set(Cluster.objects.in_use().values_list("pk", flat=True))
             for cluster_id in rows:
@@ -68,7 +76,11 @@ class Follower:
         except (DatabaseError, InterfaceError) as error:
             log.warning("the leases cannot be renewed: %s", error)
             connections.close_all()
-            late = [pk for pk, held in self._held.items() if time.monotonic() - held.renewed > LEASE.total_seconds()]
+            late = [
+                pk
+                for pk, held in self._held.items()
+                if time.monotonic() - held.renewed > LEASE.total_seconds()
+            ]
             self._end(late)
             return
         self._end([pk for pk in self._held if pk not in rows])
@@ -101,7 +113,12 @@ class Follower:
         """Take or renew the lease; False while another process has it."""
         now = timezone.now()
         free = Q(followed_by=self.holder) | Q(followed_until=None) | Q(followed_until__lt=now)
-        return Cluster.objects.filter(free, pk=cluster_id).update(followed_by=self.holder, followed_until=now + LEASE) == 1
+        return (
+            Cluster.objects.filter(free, pk=cluster_id).update(
+                followed_by=self.holder, followed_until=now + LEASE
+            )
+            == 1
+        )
 
     def _end(self, cluster_ids: Sequence[uuid.UUID]) -> None:
         ending = [self._held.pop(pk).following for pk in cluster_ids if pk in self._held]
@@ -113,6 +130,8 @@ class Follower:
     def _release(self, cluster_ids: Sequence[uuid.UUID]) -> None:
         self._end(cluster_ids)
         try:
-            Cluster.objects.filter(pk__in=cluster_ids, followed_by=self.holder).update(followed_by="", followed_until=None)
+            Cluster.objects.filter(pk__in=cluster_ids, followed_by=self.holder).update(
+                followed_by="", followed_until=None
+            )
         except (DatabaseError, InterfaceError) as error:
             log.warning("the leases run out by themselves: %s", error)

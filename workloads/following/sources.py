@@ -31,7 +31,9 @@ HEARD_EVERY = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One list-watch. `of` is the kind of its objects where another source has objects of the same `kind`."""
+    """One list-watch. `of` is the kind of its objects where another source has objects of the same
+    `kind`.
+    """
 
     kind: Kind
     resource: Resource
@@ -49,19 +51,25 @@ def sources(can: Capabilities) -> Sequence[Source]:
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """Some of the objects of a source's listing; with `first` what came before it of that listing does not count."""
+    """Some of the objects of a source's listing; with `first` what came before it of that listing
+    does not count.
+    """
 
     source: Source
     listing: journal.Listing
     objects: Sequence[Object]
     first: bool
     done: threading.Event = field(default_factory=threading.Event)
-    """Set when they are written: whoever has told them tells no more until then, so that few are in memory."""
+    """Set when they are written: whoever has told them tells no more until then, so that few are in
+    memory.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A listing of a source is complete: nothing else was there when it was asked for, or at its version."""
+    """A listing of a source is complete: nothing else was there when it was asked for, or at its
+    version.
+    """
 
     source: Source
     listing: journal.Listing
@@ -96,22 +104,41 @@ Item = Seen | Some | Listed | Heard | Lost | Left
 
 
 def items(
-    cluster_id: uuid.UUID, source: Source, client: Client, stop: threading.Event, patience: watch.Patience | None = None
+    cluster_id: uuid.UUID,
+    source: Source,
+    client: Client,
+    stop: threading.Event,
+    patience: watch.Patience | None = None,
 ) -> Iterator[Item]:
-    """What a source of a cluster tells, until `stop`. While there are signs of life Heard comes now and then. Raises Unauthorized."""
+    """What a source of a cluster tells, until `stop`. While there are signs of life Heard comes now
+    and then. Raises Unauthorized.
+    """
     decoder = SLIMMING if source.slims else OBJECT
     began = timezone.now()
     of = (source.of,) if source.of else ()
     listing = journal.Listing(cluster_id, source.kind, before=())
     heard = -HEARD_EVERY
-    told = watch.follow(client, source.resource, stop=stop, labels=source.labels, decoder=decoder, patience=patience, parts=True)
+    told = watch.follow(
+        client,
+        source.resource,
+        stop=stop,
+        labels=source.labels,
+        decoder=decoder,
+        patience=patience,
+        parts=True,
+    )
     for item in told:
         match item:
             case watch.Asking():
                 began, listing = timezone.now(), journal.Listing(cluster_id, source.kind, of)
                 continue
             case watch.Part():
-                yield Some(source, listing, [*(_named(each, source) for each in item.items), *map(_stub, item.unreadable)], item.first)
+                yield Some(
+                    source,
+                    listing,
+                    [*(_named(each, source) for each in item.items), *map(_stub, item.unreadable)],
+                    item.first,
+                )
             case watch.Listing():
                 yield Listed(source, listing, began, item.version)
             case watch.Change():
@@ -121,7 +148,13 @@ def items(
                 yield Lost(source, item.error, item.since)
                 continue
             case Unreadable():
-                log.warning("%s %s/%s is left out: %s", source.resource.plural, item.namespace, item.name, item.why)
+                log.warning(
+                    "%s %s/%s is left out: %s",
+                    source.resource.plural,
+                    item.namespace,
+                    item.name,
+                    item.why,
+                )
         if time.monotonic() - heard >= HEARD_EVERY:
             heard = time.monotonic()
             yield Heard(source)

@@ -39,17 +39,26 @@ NONE = Assets()
 def copied(
     spec: Spec, *, project: Project | None, name: str, assets: Assets, used: Sequence[UsedAsset]
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    """A Draft's data, and what to tell of it: the assets of the workload are chosen again where they still give what it was made of."""
-    data = draft_of(spec, project=project, name=name, assets=assets, used={row.asset for row in used})
+    """A Draft's data, and what to tell of it: the assets of the workload are chosen again where
+    they still give what it was made of.
+    """
+    data = draft_of(
+        spec, project=project, name=name, assets=assets, used={row.asset for row in used}
+    )
     setup = data["setup"]
     chosen = {*setup["environment_choice"], *setup["compute_choice"], *setup.get(CHOSEN, [])}
-    there = {str(each.pk): each for each in (*assets.environments, *assets.resources, *assets.sources)}
+    there = {
+        str(each.pk): each for each in (*assets.environments, *assets.resources, *assets.sources)
+    }
     notes = []
     for row in used:
         asset = there.get(str(row.asset))
         if row.kind in _NOUNS and str(row.asset) not in chosen:
             what = "has changed since" if asset else "is not for use here any more"
-            notes.append(f"The {_NOUNS[row.kind]} {row.name} {what}: what it gave stands in the form as own values.")
+            notes.append(
+                f"The {_NOUNS[row.kind]} {row.name} {what}: what it gave stands in the form as "
+                "own values."
+            )
     return data | _template(used, assets), notes
 
 
@@ -57,7 +66,9 @@ _NOUNS = {"environment": "environment", "compute": "compute resource", "data-sou
 
 
 def _template(used: Sequence[UsedAsset], assets: Assets) -> dict[str, Any]:
-    """Its template as well, while it is as it was: a newer one could lock what the workload has otherwise."""
+    """Its template as well, while it is as it was: a newer one could lock what the workload has
+    otherwise.
+    """
     row = next((each for each in used if each.kind == "template"), None)
     if row is None or assets.templates is None:
         return {}
@@ -65,43 +76,74 @@ def _template(used: Sequence[UsedAsset], assets: Assets) -> dict[str, Any]:
     return {} if found is None else {templating.APPLIED: templating.stored(found)}
 
 
-def draft_of(spec: Spec, *, project: Project | None, name: str, assets: Assets = NONE, used: Collection[uuid.UUID] = ()) -> dict[str, Any]:
-    """A Draft's data. `project` is where the copy is to be launched, and `name` what it is to be called there.
+def draft_of(
+    spec: Spec,
+    *,
+    project: Project | None,
+    name: str,
+    assets: Assets = NONE,
+    used: Collection[uuid.UUID] = (),
+) -> dict[str, Any]:
+    """A Draft's data. `project` is where the copy is to be launched, and `name` what it is to be
+    called there.
 
-    An asset is chosen where it gives the spec's values, one of the `used` rather than another; else they stand in the form as own ones.
+    An asset is chosen where it gives the spec's values, one of the `used` rather than another; else
+    they stand in the form as own ones.
     """
-    data: dict[str, Any] = {"start": _start(spec, project, name), "setup": _setup(spec, assets, used)}
+    data: dict[str, Any] = {
+        "start": _start(spec, project, name),
+        "setup": _setup(spec, assets, used),
+    }
     if spec.has_master and spec.master != UNCHANGED:
-        changed = [field.name for field in fields(spec.master) if getattr(spec.master, field.name) is not INHERITED]
+        changed = [
+            field.name
+            for field in fields(spec.master)
+            if getattr(spec.master, field.name) is not INHERITED
+        ]
         data["master"] = typed_setup(spec.master_setup) | {DIFFERS: changed}
     return data
 
 
 def _start(spec: Spec, project: Project | None, name: str) -> Typed:
     typed = start_step.defaults([project] if project else [], None)
-    chosen = {"architecture": spec.architecture.value, "configuration": spec.configuration.value, "name": name}
+    chosen = {
+        "architecture": spec.architecture.value,
+        "configuration": spec.configuration.value,
+        "name": name,
+    }
     chosen |= {"framework": spec.framework.value} if spec.framework else {}
     return typed | {key: [value] for key, value in chosen.items()}
 
 
 def _setup(spec: Spec, assets: Assets, used: Collection[uuid.UUID]) -> Typed:
     def first(asset: Asset) -> tuple[bool, bool]:
-        # What people made comes before what is built in: of two alike, theirs is the one they chose.
+        # What people made comes before what is built in: of two alike, theirs is the one they
+        # chose.
         return asset.pk not in used, asset.is_built_in
 
     sources, volumes = typed_sources(spec.setup.volumes, sorted(assets.sources, key=first))
     setup = replace(spec.setup, volumes=volumes)
     typed = setup_step.defaults() | typed_setup(setup) | sources
-    fitting = ((each, _own(spec, each, each.pk in used)) for each in sorted(assets.environments, key=first))
+    fitting = (
+        (each, _own(spec, each, each.pk in used)) for each in sorted(assets.environments, key=first)
+    )
     same, own = next(((each, own) for each, own in fitting if own is not None), (None, None))
     if own is not None:
-        typed = {name: value for name, value in typed.items() if name not in OWN and not name.startswith("variables-")}
+        typed = {
+            name: value
+            for name, value in typed.items()
+            if name not in OWN and not name.startswith("variables-")
+        }
         typed |= typed_environment(own)
     bare = replace(setup.compute, extended=())
     size = next((each for each in sorted(assets.resources, key=first) if _gives(each, bare)), None)
     typed["environment_choice"] = [str(same.pk) if same else CUSTOM]
     typed["compute_choice"] = [str(size.pk) if size else CUSTOM]
-    numbers: dict[str, Any] = {"workers": spec.workers, "runs": spec.runs, "parallelism": spec.parallelism}
+    numbers: dict[str, Any] = {
+        "workers": spec.workers,
+        "runs": spec.runs,
+        "parallelism": spec.parallelism,
+    }
     numbers |= {"parameter_servers": spec.parameter_servers or "", "slots": spec.mpi.slots}
     numbers |= {"launcher": spec.mpi.launcher.value, "ssh_path": spec.mpi.ssh_path}
     if (elastic := spec.elastic) is not None:
@@ -111,16 +153,27 @@ def _setup(spec: Spec, assets: Assets, used: Collection[uuid.UUID]) -> Typed:
 
 
 def _own(spec: Spec, asset: Environment, was_used: bool) -> SpecEnvironment | None:
-    """What to type beside this environment for the spec's; None where it cannot be had of it, or nobody chose it and it is another."""
-    if asset.architecture != spec.architecture.value or asset.framework not in ("", spec.framework.value if spec.framework else ""):
+    """What to type beside this environment for the spec's; None where it cannot be had of it, or
+    nobody chose it and it is another.
+    """
+    if asset.architecture != spec.architecture.value or asset.framework not in (
+        "",
+        spec.framework.value if spec.framework else "",
+    ):
         return None
     wanted = spec.setup.environment
     chosen = asset_rules.environment_of(vars(asset))
-    changed = {name: getattr(wanted, name) for name in OWN if getattr(wanted, name) != getattr(chosen, name)}
+    changed = {
+        name: getattr(wanted, name)
+        for name in OWN
+        if getattr(wanted, name) != getattr(chosen, name)
+    }
     mine = tuple(each for each in wanted.variables if each not in chosen.variables)
     if (changed or mine) and not was_used:
         return None
-    own = SpecEnvironment(**({"image": ""} | changed), variables=mine, pull_secrets=wanted.pull_secrets)
+    own = SpecEnvironment(
+        **({"image": ""} | changed), variables=mine, pull_secrets=wanted.pull_secrets
+    )
     return own if setup_step.with_own(chosen, own) == wanted else None
 
 
@@ -134,11 +187,17 @@ def _lifecycle(spec: Spec) -> Typed:
     lifecycle = spec.lifecycle
     chosen = {
         "priority": lifecycle.priority,
-        "preemptibility": Preemptibility.PREEMPTIBLE if spec.is_preemptible else Preemptibility.NON_PREEMPTIBLE,
+        "preemptibility": Preemptibility.PREEMPTIBLE
+        if spec.is_preemptible
+        else Preemptibility.NON_PREEMPTIBLE,
         "restart_policy": lifecycle.restart_policy,
         "clean_pod_policy": lifecycle.clean_pod_policy,
         "grace_seconds": lifecycle.grace_seconds,
         "auto_delete_seconds": lifecycle.auto_delete_seconds,
         "backoff_limit": lifecycle.backoff_limit,
     }
-    return {name: [str(getattr(value, "value", value))] for name, value in chosen.items() if value is not None}
+    return {
+        name: [str(getattr(value, "value", value))]
+        for name, value in chosen.items()
+        if value is not None
+    }

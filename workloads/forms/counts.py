@@ -16,36 +16,53 @@ OF_FRAMEWORK: Mapping[Framework, Sequence[str]] = {
     Framework.TENSORFLOW: ("parameter_servers",),
     Framework.MPI: ("slots", "launcher", "ssh_path"),
 }
-SPECIAL = frozenset((*OF_STANDARD, *OF_DISTRIBUTED, *(name for names in OF_FRAMEWORK.values() for name in names)))
-"""Fields that not every workload has. What was typed into them is kept while another kind of workload is chosen."""
+SPECIAL = frozenset(
+    (*OF_STANDARD, *OF_DISTRIBUTED, *(name for names in OF_FRAMEWORK.values() for name in names))
+)
+"""Fields that not every workload has. What was typed into them is kept while another kind of
+workload is chosen.
+"""
 
 
 class CountFields(TypedForm):
     """The fields of every kind of workload; `fit_to` leaves those that the chosen one has."""
 
-    workers = forms.IntegerField(label="Number of workers", error_messages={"required": "Say how many workers."})
+    workers = forms.IntegerField(
+        label="Number of workers", error_messages={"required": "Say how many workers."}
+    )
     min_workers = forms.IntegerField(
-        label="Minimum of workers", required=False, help_text="Elastic: it starts and goes on with as few when GPUs are short."
+        label="Minimum of workers",
+        required=False,
+        help_text="Elastic: it starts and goes on with as few when GPUs are short.",
     )
     max_workers = forms.IntegerField(
-        label="Maximum of workers", required=False, help_text="Elastic: it grows to as many when GPUs are free. At most 10,000."
+        label="Maximum of workers",
+        required=False,
+        help_text="Elastic: it grows to as many when GPUs are free. At most 10,000.",
     )
     max_restarts = forms.IntegerField(
         label="Maximum of restarts",
         required=False,
         widget=whole(),
-        help_text="Elastic: each pod that leaves or joins costs one. Empty: as good as without limit.",
+        help_text=(
+            "Elastic: each pod that leaves or joins costs one. Empty: as good as without limit."
+        ),
     )
     parameter_servers = forms.IntegerField(
         label="Parameter servers",
         required=False,
         widget=whole(),
-        help_text="Set up as the workers are, without GPUs. Empty or 0: none; the workers keep the model together themselves.",
+        help_text=(
+            "Set up as the workers are, without GPUs. Empty or 0: none; the workers keep the model "
+            "together themselves."
+        ),
     )
     slots = forms.IntegerField(
         label="Slots per worker",
         required=False,
-        help_text="How many processes mpirun starts in each worker, usually one for each GPU. Empty: 1.",
+        help_text=(
+            "How many processes mpirun starts in each worker, usually one for each GPU. Empty: 1."
+        ),
     )
     launcher = forms.ChoiceField(
         label="The launcher is made",
@@ -53,16 +70,28 @@ class CountFields(TypedForm):
         required=False,
         help_text="Made with the workers, it may start before they do, fail, and be tried again.",
     )
-    ssh_path = words("SSH path", f"Where the keys go in the containers: the .ssh of the image's user. Empty: {PLAIN_MPI.ssh_path}.")
+    ssh_path = words(
+        "SSH path",
+        (
+            "Where the keys go in the containers: the .ssh of the image's user. Empty: "
+            f"{PLAIN_MPI.ssh_path}."
+        ),
+    )
     runs = forms.IntegerField(
-        label="Number of runs", error_messages={"required": "Say how many runs."}, help_text="So many pods must end well."
+        label="Number of runs",
+        error_messages={"required": "Say how many runs."},
+        help_text="So many pods must end well.",
     )
     parallelism = forms.IntegerField(
-        label="Runs at once", error_messages={"required": "Say how many at once."}, help_text="So many of them run at the same time."
+        label="Runs at once",
+        error_messages={"required": "Say how many at once."},
+        help_text="So many of them run at the same time.",
     )
 
     def fit_to(self, framework: Framework | None, configuration: Configuration) -> None:
-        """Drop the fields that this kind of workload does not have; without a framework it is a standard one."""
+        """Drop the fields that this kind of workload does not have; without a framework it is a
+        standard one.
+        """
         shown = (*OF_DISTRIBUTED, *OF_FRAMEWORK.get(framework, ())) if framework else OF_STANDARD
         for name in SPECIAL.difference(shown):
             del self.fields[name]
@@ -72,13 +101,21 @@ class CountFields(TypedForm):
     @property
     def of_framework(self) -> Sequence[forms.BoundField]:
         """What only the chosen framework has."""
-        return [self[name] for names in OF_FRAMEWORK.values() for name in names if name in self.fields]
+        return [
+            self[name] for names in OF_FRAMEWORK.values() for name in names if name in self.fields
+        ]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         bounds = cleaned.get("min_workers"), cleaned.get("max_workers")
         if cleaned.get("max_restarts") is not None and bounds == (None, None):
-            self.add_error("max_restarts", "The maximum of restarts is for elastic workloads: give a minimum or maximum of workers, too.")
+            self.add_error(
+                "max_restarts",
+                (
+                    "The maximum of restarts is for elastic workloads: give a minimum or maximum "
+                    "of workers, too."
+                ),
+            )
         return cleaned
 
     @property
@@ -88,7 +125,11 @@ class CountFields(TypedForm):
         if least is None and most is None:
             return None
         workers = self.read("workers", 1)
-        return Elastic(workers if least is None else least, workers if most is None else most, self.read("max_restarts"))
+        return Elastic(
+            workers if least is None else least,
+            workers if most is None else most,
+            self.read("max_restarts"),
+        )
 
     @property
     def mpi(self) -> Mpi:
@@ -104,4 +145,6 @@ class CountFields(TypedForm):
 def _about_workers(framework: Framework, configuration: Configuration) -> str:
     if configuration is Configuration.WORKERS_ONLY:
         return "So many pods, all alike; the first of them has rank 0."
-    return f"The {framework.master} is not one of them: 2 workers and a {framework.master} are 3 pods."
+    return (
+        f"The {framework.master} is not one of them: 2 workers and a {framework.master} are 3 pods."
+    )

@@ -1,4 +1,6 @@
-"""Credentials as a form offers them: by the Secrets that they are in a project's namespace, with the keys that can be had of them."""
+"""Credentials as a form offers them: by the Secrets that they are in a project's namespace, with
+the keys that can be had of them.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""A draft as the steps of the wizard: what was typed into each, the Spec that they make together, and which step a problem belongs to."""
+"""A draft as the steps of the wizard: what was typed into each, the Spec that they make together,
+and which step a problem belongs to.
+"""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -29,7 +31,17 @@ from workloads.manifests import refusals
 from workloads.models import Workload
 from workloads.policies import InForce, in_force
 from workloads.policing import NOTHING, Merged, completed
-from workloads.specs import PLAIN_MPI, UNCHANGED, Architecture, Configuration, Framework, Problem, Setup, Spec, problems
+from workloads.specs import (
+    PLAIN_MPI,
+    UNCHANGED,
+    Architecture,
+    Configuration,
+    Framework,
+    Problem,
+    Setup,
+    Spec,
+    problems,
+)
 from workloads.specs import Environment as SpecEnvironment
 
 UNNAMED = "template"
@@ -37,12 +49,16 @@ UNNAMED = "template"
 
 
 def with_special(typed: Typed, before: Typed) -> Typed:
-    """What was typed into the setup, with what was typed before into fields that the workload chosen now does not have."""
+    """What was typed into the setup, with what was typed before into fields that the workload
+    chosen now does not have.
+    """
     return {name: values for name, values in before.items() if name in SPECIAL} | typed
 
 
 class Filling:
-    """What is in a draft, for the one who fills it in. Forms are quiet until `judge` makes them speak."""
+    """What is in a draft, for the one who fills it in. Forms are quiet until `judge` makes them
+    speak.
+    """
 
     def __init__(self, data: Mapping[str, Any], user: User) -> None:
         self.data = data
@@ -52,11 +68,19 @@ class Filling:
         """A name to offer instead of one that is taken."""
 
     def typed(self, step: Step) -> Typed:
-        """What was typed into a step, its defaults where nothing was; and of what a policy or its template locks, the values there."""
+        """What was typed into a step, its defaults where nothing was; and of what a policy or its
+        template locks, the values there.
+        """
         typed, template = self._typed(step), self.template
         if template is not None:
-            keep = {Step.START: locks.in_start, Step.SETUP: locks.in_setup, Step.MASTER: locks.in_master}[step]
-            typed = keep(typed, template.typed(step), template.locked if step is Step.START else self.locked)
+            keep = {
+                Step.START: locks.in_start,
+                Step.SETUP: locks.in_setup,
+                Step.MASTER: locks.in_master,
+            }[step]
+            typed = keep(
+                typed, template.typed(step), template.locked if step is Step.START else self.locked
+            )
         # A policy goes before a template, which may be older.
         return policed.kept(typed, self.merged) if step is Step.SETUP else typed
 
@@ -65,9 +89,20 @@ class Filling:
             stored: Typed = self.data[step]
             return stored
         if step is Step.START:
-            last = Workload.objects.filter(submitted_by=self.user).order_by("-created_at").values_list("project_id", flat=True).first()
+            last = (
+                Workload.objects.filter(submitted_by=self.user)
+                .order_by("-created_at")
+                .values_list("project_id", flat=True)
+                .first()
+            )
             return start_step.defaults(self.projects, last)
-        return setup_step.defaults() | setup_step.preselected(self.project) | policed.prefilled(self.merged) if step is Step.SETUP else {}
+        return (
+            setup_step.defaults()
+            | setup_step.preselected(self.project)
+            | policed.prefilled(self.merged)
+            if step is Step.SETUP
+            else {}
+        )
 
     @cached_property
     def _policies(self) -> InForce | None:
@@ -86,19 +121,30 @@ class Filling:
 
     @property
     def making(self) -> Mapping[str, Any] | None:
-        """What is known of the template that the draft is to become; None where it becomes a workload."""
+        """What is known of the template that the draft is to become; None where it becomes a
+        workload.
+        """
         return self.data.get(MAKING)
 
     @cached_property
     def projects(self) -> Sequence[Project]:
         """Where the user may launch; for a template, where they may look at what it is made of."""
         making = self.making is not None
-        found = Project.objects.visible_to(self.user) if making else actionable(self.user, Verb.CREATE, Entity.WORKLOADS)
+        found = (
+            Project.objects.visible_to(self.user)
+            if making
+            else actionable(self.user, Verb.CREATE, Entity.WORKLOADS)
+        )
         return list(found.select_related("cluster").order_by("name"))
 
     @cached_property
     def start(self) -> StartForm:
-        form = StartForm(self.typed(Step.START), projects=self.projects, templates=self._templates, is_template=self.making is not None)
+        form = StartForm(
+            self.typed(Step.START),
+            projects=self.projects,
+            templates=self._templates,
+            is_template=self.making is not None,
+        )
         if self.template is not None:
             locks.mark(form, self.template.locked, self.template.note)
         return form
@@ -121,13 +167,30 @@ class Filling:
         """What the template chooses and nobody can: it has to be chosen anew."""
         if self.template is None or self.project is None:
             return []
-        there = {"environment_choice": self._environments, "compute_choice": self.offered.resources, CHOSEN: self.offered.sources}
-        return missing(self.template, {key: {str(each.pk) for each in rows} for key, rows in there.items()}, self.project, self._names)
+        there = {
+            "environment_choice": self._environments,
+            "compute_choice": self.offered.resources,
+            CHOSEN: self.offered.sources,
+        }
+        return missing(
+            self.template,
+            {key: {str(each.pk) for each in rows} for key, rows in there.items()},
+            self.project,
+            self._names,
+        )
 
     def _names(self, key: str, chosen: Sequence[str]) -> Mapping[str, str]:
-        """What those of these assets are called that the one who fills it in may see, by their ids."""
-        model: Any = {"environment_choice": Environment, "compute_choice": ComputeResource, CHOSEN: DataSource}[key]
-        rows = model.objects.visible_to(self.user).filter(pk__in=[each for each in chosen if _is_id(each)])
+        """What those of these assets are called that the one who fills it in may see, by their
+        ids.
+        """
+        model: Any = {
+            "environment_choice": Environment,
+            "compute_choice": ComputeResource,
+            CHOSEN: DataSource,
+        }[key]
+        rows = model.objects.visible_to(self.user).filter(
+            pk__in=[each for each in chosen if _is_id(each)]
+        )
         return {str(pk): name for pk, name in rows.values_list("pk", "name")}
 
     @cached_property
@@ -164,12 +227,19 @@ class Filling:
 
     @cached_property
     def _environments(self) -> Sequence[Environment]:
-        return self.offered.environments(self.start.chosen_architecture, self.start.chosen_framework)
+        return self.offered.environments(
+            self.start.chosen_architecture, self.start.chosen_framework
+        )
 
     @cached_property
     def master(self) -> MasterForm:
         workers, classes = self.setup.setup, self.offered.storage_classes
-        form = MasterForm(self.typed(Step.MASTER), workers, storage_classes=classes, credentials=self.offered.credentials)
+        form = MasterForm(
+            self.typed(Step.MASTER),
+            workers,
+            storage_classes=classes,
+            credentials=self.offered.credentials,
+        )
         policed.mark(form, self.merged, locks=False)
         if self.template is not None:
             form.lock(locks.of_master(self.locked), self.template.note)
@@ -181,16 +251,26 @@ class Filling:
         form = self.setup
         environment = form.environments.get(form.read("environment_choice", ""))
         size = form.resources.get(form.read("compute_choice", ""))
-        found = [used(each) for each in (environment, size, *form.chosen_sources) if each is not None]
+        found = [
+            used(each) for each in (environment, size, *form.chosen_sources) if each is not None
+        ]
         if self.template is not None:
-            found.append(Used(TEMPLATE, uuid.UUID(self.template.id), self.template.name, self.template.version))
+            found.append(
+                Used(
+                    TEMPLATE, uuid.UUID(self.template.id), self.template.name, self.template.version
+                )
+            )
         return found
 
     @property
     def form_of_template(self) -> dict[str, Any]:
         """What a template of this draft keeps."""
         assert self.project is not None
-        named = [each for each in (*self.used, *credentials_of(self.spec(), self.project)) if each.kind != TEMPLATE]
+        named = [
+            each
+            for each in (*self.used, *credentials_of(self.spec(), self.project))
+            if each.kind != TEMPLATE
+        ]
         names = {str(each.asset): each.name for each in named}
         master = self.typed(Step.MASTER) if self.has_master else {}
         return form_of(self.typed(Step.START), self.typed(Step.SETUP), master, names)
@@ -206,7 +286,10 @@ class Filling:
 
     @property
     def has_master(self) -> bool:
-        return self.is_distributed and self.start.chosen_configuration is Configuration.WORKERS_AND_MASTER
+        return (
+            self.is_distributed
+            and self.start.chosen_configuration is Configuration.WORKERS_AND_MASTER
+        )
 
     @property
     def steps(self) -> list[Step]:
@@ -220,30 +303,48 @@ class Filling:
 
     @property
     def about_rank_0(self) -> str:
-        """What volumes that rank 0 alone may write to mean for the chosen framework; "" where there are no ranks."""
+        """What volumes that rank 0 alone may write to mean for the chosen framework; "" where there
+        are no ranks.
+        """
         framework = self.start.chosen_framework
         if framework is None:
             return ""
         if framework in (Framework.MPI, Framework.JAX):
-            return f"“Writable by rank 0 only” cannot be had with {framework.label}, whose workers are all alike."
+            return (
+                f"“Writable by rank 0 only” cannot be had with {framework.label}, whose workers "
+                "are all alike."
+            )
         first = self.leader if self.has_master else "first worker"
-        return f"With “Writable by rank 0 only” the {first} writes and every other pod reads: none overwrites another's files."
+        return (
+            f"With “Writable by rank 0 only” the {first} writes and every other pod reads: none "
+            "overwrites another's files."
+        )
 
     @property
     def words_of_kind(self) -> str:
         """The kind of workload that is chosen: "Distributed, PyTorch, Workers only"."""
-        return kind_in_words(self.start.chosen_architecture, self.start.chosen_framework, self.start.chosen_configuration)
+        return kind_in_words(
+            self.start.chosen_architecture,
+            self.start.chosen_framework,
+            self.start.chosen_configuration,
+        )
 
     def label(self, step: Step) -> str:
         """The step's name, with the framework's own word."""
         return self.leader.capitalize() if step is Step.MASTER else step.label
 
     def form(self, step: Step) -> TypedForm:
-        forms: dict[Step, TypedForm] = {Step.START: self.start, Step.SETUP: self.setup, Step.MASTER: self.master}
+        forms: dict[Step, TypedForm] = {
+            Step.START: self.start,
+            Step.SETUP: self.setup,
+            Step.MASTER: self.master,
+        }
         return forms[step]
 
     def spec(self, *, until: Step = Step.REVIEW) -> Spec:
-        """What the steps before `until`, and it, make; values that could not be read are left at their defaults."""
+        """What the steps before `until`, and it, make; values that could not be read are left at
+        their defaults.
+        """
         start, project = self.start, self.project
         head: dict[str, Any] = {
             "name": start.read("name", "") if self.making is None else UNNAMED,
@@ -273,7 +374,9 @@ class Filling:
         return completed(spec, self.merged) if until is Step.REVIEW else spec
 
     def judge(self, step: Step) -> bool:
-        """Whether nothing is wrong with a step (before review); what is, stands beside its field from now on."""
+        """Whether nothing is wrong with a step (before review); what is, stands beside its field
+        from now on.
+        """
         if step not in self._judged:
             form = self.form(step)
             self._loud(form)
@@ -294,9 +397,15 @@ class Filling:
                 self.blame(Problem(field, text))
 
     def refused(self, step: Step) -> bool:
-        """Whether the chosen cluster cannot do what a step asks for in which nothing else is wrong: that stands beside its field then."""
+        """Whether the chosen cluster cannot do what a step asks for in which nothing else is wrong:
+        that stands beside its field then.
+        """
         spec = self.spec(until=step)
-        found = [] if problems(spec) else [each for each in self._refusals(spec) if step_of(each.field) is step]
+        found = (
+            []
+            if problems(spec)
+            else [each for each in self._refusals(spec) if step_of(each.field) is step]
+        )
         for problem in found:
             self.blame(problem)
         return bool(found)
@@ -334,13 +443,18 @@ class Filling:
         self._loud(self.start)
         self.start.blame("name", text)
         if self.project is not None:
-            self.free_name = journal.free_name(self.project, self.start.read("name", "") or self.typed(Step.START)["name"][0])
+            self.free_name = journal.free_name(
+                self.project, self.start.read("name", "") or self.typed(Step.START)["name"][0]
+            )
 
     def _check_name(self) -> None:
         if self.making is not None:
             return
         name, project = self.start.read("name"), self.project
-        if project and Workload.objects.filter(project=project, name=name, released_at=None).exists():
+        if (
+            project
+            and Workload.objects.filter(project=project, name=name, released_at=None).exists()
+        ):
             self.name_taken(f"The name {name} is taken in project {project.name}. Choose another.")
 
     def _loud(self, form: TypedForm, quiet: bool = False) -> None:

@@ -1,4 +1,6 @@
-"""A template as a Spec: in a project where a workload is made from it, or by itself, as far as somebody sees what it is made of."""
+"""A template as a Spec: in a project where a workload is made from it, or by itself, as far as
+somebody sees what it is made of.
+"""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -57,7 +59,12 @@ class _Named(Offered):
         self._keys, self._user = keys, user
 
     def rows(self, model: Any) -> Any:
-        return model.objects.with_scope().visible_to(self._user).filter(pk__in=self._keys).order_by("name", "id")
+        return (
+            model.objects.with_scope()
+            .visible_to(self._user)
+            .filter(pk__in=self._keys)
+            .order_by("name", "id")
+        )
 
 
 def unusable(filling: Filling) -> Sequence[str]:
@@ -65,7 +72,11 @@ def unusable(filling: Filling) -> Sequence[str]:
     form = filling.form(Step.SETUP)
     form.quiet = False
     chosen = {each.key for each in filling.missing}
-    found = [str(text) for name, texts in form.wrong.items() if name not in chosen for text in texts]
+    found = [
+        str(text) for name, texts in form.wrong.items() if name not in chosen for text in texts
+    ]
     for rows in filling.setup.rows.values():
-        found += [str(text) for row in rows.filled for texts in row.wrong.values() for text in texts]
+        found += [
+            str(text) for row in rows.filled for texts in row.wrong.values() for text in texts
+        ]
     return found

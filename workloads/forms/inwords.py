@@ -3,7 +3,19 @@
 from typing import Any
 
 from workloads import quantities
-from workloads.specs import Access, Architecture, Compute, Configuration, Framework, Gpus, Security, Topology, Variable, Volume, join_words
+from workloads.specs import (
+    Access,
+    Architecture,
+    Compute,
+    Configuration,
+    Framework,
+    Gpus,
+    Security,
+    Topology,
+    Variable,
+    Volume,
+    join_words,
+)
 
 
 def in_words(value: Any) -> str:
@@ -20,7 +32,9 @@ def in_words(value: Any) -> str:
         case Topology():
             return f"{value.key}, {'required' if value.required else 'preferred'}"
         case tuple():
-            return ", ".join(map(_item, value)) if not isinstance(value[0], str) else join_words(value)
+            return (
+                ", ".join(map(_item, value)) if not isinstance(value[0], str) else join_words(value)
+            )
         case _:
             return str(getattr(value, "value", value))
 
@@ -32,7 +46,9 @@ def configuration_in_words(configuration: Configuration, framework: Framework | 
     return f"Workers & {framework.master}"
 
 
-def kind_in_words(architecture: Architecture, framework: Framework | None, configuration: Configuration | None) -> str:
+def kind_in_words(
+    architecture: Architecture, framework: Framework | None, configuration: Configuration | None
+) -> str:
     """The kind of a workload; a framework that has but one configuration need not say it."""
     if architecture is not Architecture.DISTRIBUTED or framework is None:
         return architecture.label

@@ -1,4 +1,6 @@
-"""The master step: the master is set up as the workers are, except in what is changed here, field by field."""
+"""The master step: the master is set up as the workers are, except in what is changed here, field
+by field.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,8 +41,25 @@ _TITLES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "security": ("Security", SECURITY),
 }
 SECTIONS = {
-    "Environment": ("image", "command", "args", "variables", "working_dir", "pull_policy", "pull_secrets", "security"),
-    "Compute resource": ("gpus", "cpu_request", "cpu_limit", "memory_request", "memory_limit", "large_shm", "extended"),
+    "Environment": (
+        "image",
+        "command",
+        "args",
+        "variables",
+        "working_dir",
+        "pull_policy",
+        "pull_secrets",
+        "security",
+    ),
+    "Compute resource": (
+        "gpus",
+        "cpu_request",
+        "cpu_limit",
+        "memory_request",
+        "memory_limit",
+        "large_shm",
+        "extended",
+    ),
     "Data & storage": ("volumes",),
     "General": ("node_type", "node_pools", "topology", "tolerations", "annotations", "labels"),
 }
@@ -48,7 +67,9 @@ SECTIONS = {
 
 @dataclass(frozen=True)
 class Group:
-    """One thing in which the master can differ: its fields or rows, and the workers' value in words."""
+    """One thing in which the master can differ: its fields or rows, and the workers' value in
+    words.
+    """
 
     key: str
     title: str
@@ -61,9 +82,13 @@ class Group:
 
 
 class MasterForm(PodForm):
-    """`differs` names the things that are changed; the fields of the others show the workers' values and count for nothing."""
+    """`differs` names the things that are changed; the fields of the others show the workers'
+    values and count for nothing.
+    """
 
-    differs = forms.MultipleChoiceField(choices=[(key, title) for key, (title, _) in _TITLES.items()], required=False)
+    differs = forms.MultipleChoiceField(
+        choices=[(key, title) for key, (title, _) in _TITLES.items()], required=False
+    )
 
     def __init__(
         self,
@@ -76,7 +101,9 @@ class MasterForm(PodForm):
     ) -> None:
         self.changed = [key for key in data.get(DIFFERS, []) if key in _TITLES]
         typed = _with_inherited(data, workers, self.changed)
-        super().__init__(typed, storage_classes=storage_classes, credentials=credentials, quiet=quiet)
+        super().__init__(
+            typed, storage_classes=storage_classes, credentials=credentials, quiet=quiet
+        )
         self.workers = workers
         self._locked: Collection[str] = ()
         self._note = ""
@@ -89,7 +116,9 @@ class MasterForm(PodForm):
     def changes(self) -> MasterChanges:
         """Only what was changed, and is another value than the workers'."""
         found = {key: self._value(key) for key in self.changed}
-        return MasterChanges(**{key: value for key, value in found.items() if value != inherited(self.workers, key)})
+        return MasterChanges(
+            **{key: value for key, value in found.items() if value != inherited(self.workers, key)}
+        )
 
     def _value(self, key: str) -> Any:
         if key in ROWS:
@@ -117,7 +146,9 @@ class MasterForm(PodForm):
 
 
 def differences_of(key: str) -> tuple[tuple[str, ...], str]:
-    """The fields of one thing in which the master can differ, and how the names of its rows' fields begin: "" where it has no rows."""
+    """The fields of one thing in which the master can differ, and how the names of its rows' fields
+    begin: "" where it has no rows.
+    """
     return _TITLES[key][1], f"{key}-" if key in ROWS else ""
 
 
@@ -128,9 +159,15 @@ def inherited(workers: Setup, key: str) -> Any:
 
 
 def _with_inherited(data: Typed, workers: Setup, changed: list[str]) -> Typed:
-    """What was typed for the changed things, and the workers' values, as they are now, for the others."""
+    """What was typed for the changed things, and the workers' values, as they are now, for the
+    others.
+    """
     own = tuple(f"{key}-" for key in changed if key in ROWS)
     fields = {name for key in changed for name in _TITLES[key][1]}
     mine = {name: values for name, values in data.items() if name in fields or name.startswith(own)}
-    theirs = {name: values for name, values in typed_setup(workers).items() if name not in fields and not name.startswith(own)}
+    theirs = {
+        name: values
+        for name, values in typed_setup(workers).items()
+        if name not in fields and not name.startswith(own)
+    }
     return theirs | mine | {DIFFERS: changed}

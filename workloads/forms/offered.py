@@ -1,4 +1,6 @@
-"""The assets that the wizard offers in a project: those that are for use there, in the order of their names."""
+"""The assets that the wizard offers in a project: those that are for use there, in the order of
+their names.
+"""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -26,7 +28,11 @@ class Offered:
     @property
     def storage_classes(self) -> Sequence[str]:
         """Those of the project's cluster."""
-        return [each.name for each in self._project.cluster.found.storage_classes] if self._project else []
+        return (
+            [each.name for each in self._project.cluster.found.storage_classes]
+            if self._project
+            else []
+        )
 
     @cached_property
     def templates(self) -> Sequence[Template]:
@@ -38,13 +44,19 @@ class Offered:
 
     @cached_property
     def sources(self) -> Sequence[DataSource]:
-        return list(self.rows(DataSource).select_related("credential").defer("credential__secret")[:MOST_CARDS])
+        return list(
+            self.rows(DataSource)
+            .select_related("credential")
+            .defer("credential__secret")[:MOST_CARDS]
+        )
 
     @cached_property
     def credentials(self) -> Sequence[Shared]:
         return shared(self.rows(Credential).defer("secret")[:MOST_CARDS])
 
-    def environments(self, architecture: Architecture, framework: Framework | None) -> Sequence[Environment]:
+    def environments(
+        self, architecture: Architecture, framework: Framework | None
+    ) -> Sequence[Environment]:
         """Those that run this kind of workload."""
         fitting = self.rows(Environment).filter(architecture=architecture.value)
         if framework is not None:

@@ -1,4 +1,6 @@
-"""Everything about one kind of pod as a form: the workers' setup and the master's changes are both made of it."""
+"""Everything about one kind of pod as a form: the workers' setup and the master's changes are both
+made of it.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -11,7 +13,18 @@ from environments.forms import ComputeFields, typed_compute, words
 from workloads import asset_rules
 from workloads.forms import rows
 from workloads.forms.credentials import Shared
-from workloads.specs import BadWords, Compute, Environment, PullPolicy, Seccomp, Security, Setup, Topology, join_words, split_words
+from workloads.specs import (
+    BadWords,
+    Compute,
+    Environment,
+    PullPolicy,
+    Seccomp,
+    Security,
+    Setup,
+    Topology,
+    join_words,
+    split_words,
+)
 
 YES_NO = [("", "As the image and the cluster have it"), ("yes", "Yes"), ("no", "No")]
 ROWS: Mapping[str, Callable[..., Any]] = {
@@ -37,11 +50,17 @@ SECURITY = (
 GPUS = ("gpu_devices", "gpu_share", "gpu_percent", "gpu_memory")
 PLACES = {
     "environment": {},
-    "compute": {"gpus.devices": "gpu_devices", "gpus.portion": "gpu_percent", "gpus.memory": "gpu_memory"},
+    "compute": {
+        "gpus.devices": "gpu_devices",
+        "gpus.portion": "gpu_percent",
+        "gpus.memory": "gpu_memory",
+    },
     "security": {},
     "topology": {"": "topology_key", "key": "topology_key", "required": "topology_required"},
 }
-"""The parts of a Setup whose fields stand in the form without the part's name, and which of them are called otherwise."""
+"""The parts of a Setup whose fields stand in the form without the part's name, and which of them
+are called otherwise.
+"""
 
 
 class WordsField(forms.CharField):
@@ -58,13 +77,19 @@ class WordsField(forms.CharField):
 
 
 def word_list(label: str, help_text: str) -> WordsField:
-    return WordsField(label=label, help_text=help_text, required=False, widget=forms.Textarea(attrs={"rows": 1, "spellcheck": "false"}))
+    return WordsField(
+        label=label,
+        help_text=help_text,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 1, "spellcheck": "false"}),
+    )
 
 
 class PodForm(ComputeFields):
     """The fields of a Setup. Empty ones are left to the image, the cluster or the chosen asset.
 
-    `storage_classes` are those of the cluster, for a new claim to choose from; `credentials` those that variables can be had from.
+    `storage_classes` are those of the cluster, for a new claim to choose from; `credentials` those
+    that variables can be had from.
     """
 
     image = words("Image", "As registry.example.com/team/train:1.2")
@@ -72,20 +97,32 @@ class PodForm(ComputeFields):
         label="Image pull policy",
         choices=[("", "The cluster's default"), *((each.value, each.value) for each in PullPolicy)],
         required=False,
-        help_text="The cluster's default: always for the tag latest, else when the image is not there yet.",
+        help_text=(
+            "The cluster's default: always for the tag latest, else when the image is not there "
+            "yet."
+        ),
     )
-    pull_secrets = words("Pull secrets", "Names of Secrets in the project's namespace, separated by spaces.")
+    pull_secrets = words(
+        "Pull secrets", "Names of Secrets in the project's namespace, separated by spaces."
+    )
     command = word_list("The command", "Words are split at spaces, quotes keep them together.")
     args = word_list("The arguments", "Split likewise.")
     working_dir = words("Working directory", "An absolute path in the container.")
     node_type = words("Node type", "Only nodes whose label run.ai/type has this value.")
-    node_pools = words("Node pools, in order", "Names separated by spaces; the first with room is taken. Empty: any node will do.")
+    node_pools = words(
+        "Node pools, in order",
+        "Names separated by spaces; the first with room is taken. Empty: any node will do.",
+    )
     topology_key = words(
-        "Topology: keep the pods together by", "The key of a node label, such as topology.kubernetes.io/zone or kubernetes.io/hostname."
+        "Topology: keep the pods together by",
+        "The key of a node label, such as topology.kubernetes.io/zone or kubernetes.io/hostname.",
     )
     topology_required = forms.ChoiceField(
         label="How strictly",
-        choices=[("", "Preferred: apart rather than not at all"), ("required", "Required: it waits until they can be together")],
+        choices=[
+            ("", "Preferred: apart rather than not at all"),
+            ("required", "Required: it waits until they can be together"),
+        ],
         required=False,
     )
     uid = forms.IntegerField(label="User ID", required=False)
@@ -93,22 +130,35 @@ class PodForm(ComputeFields):
     supplemental_groups = words("Supplementary groups", "Group IDs, separated by spaces.")
     non_root = forms.ChoiceField(label="Refuse to run as root", choices=YES_NO, required=False)
     read_only_root = forms.BooleanField(label="Read-only root file system", required=False)
-    privilege_escalation = forms.ChoiceField(label="Privilege escalation allowed", choices=YES_NO, required=False)
+    privilege_escalation = forms.ChoiceField(
+        label="Privilege escalation allowed", choices=YES_NO, required=False
+    )
     capabilities = words("Linux capabilities", "As SYS_PTRACE IPC_LOCK, separated by spaces.")
     host_ipc = forms.BooleanField(label="Use the host's IPC", required=False)
     host_network = forms.BooleanField(label="Use the host's network", required=False)
     seccomp = forms.ChoiceField(
-        label="Seccomp profile", choices=[("", "The cluster's default"), *((each.value, each.value) for each in Seccomp)], required=False
+        label="Seccomp profile",
+        choices=[("", "The cluster's default"), *((each.value, each.value) for each in Seccomp)],
+        required=False,
     )
 
     def __init__(
-        self, data: Typed, *, storage_classes: Sequence[str] = (), credentials: Sequence[Shared] = (), quiet: bool = True, **more: Any
+        self,
+        data: Typed,
+        *,
+        storage_classes: Sequence[str] = (),
+        credentials: Sequence[Shared] = (),
+        quiet: bool = True,
+        **more: Any,
     ) -> None:
         super().__init__(data, quiet=quiet, **more)
         self.fields["command"].label = "Command"
         self.fields["args"].label = "Arguments"
         self.storage_classes = storage_classes
-        self.rows = {name: Rows(name, row, data, quiet=quiet) for name, row in self._kinds(credentials).items()}
+        self.rows = {
+            name: Rows(name, row, data, quiet=quiet)
+            for name, row in self._kinds(credentials).items()
+        }
 
     def _kinds(self, credentials: Sequence[Shared]) -> Mapping[str, Callable[..., Any]]:
         return {**ROWS, "variables": partial(rows.VariableRow, credentials=credentials)}
@@ -116,7 +166,9 @@ class PodForm(ComputeFields):
     def clean_supplemental_groups(self) -> tuple[int, ...]:
         given = str(self.cleaned_data["supplemental_groups"]).replace(",", " ").split()
         if not all(each.isdecimal() and each.isascii() and len(each) < 12 for each in given):
-            raise forms.ValidationError("Supplementary groups must be whole numbers, separated by spaces.")
+            raise forms.ValidationError(
+                "Supplementary groups must be whole numbers, separated by spaces."
+            )
         return tuple(map(int, given))
 
     def clean_node_pools(self) -> tuple[str, ...]:
@@ -178,7 +230,9 @@ class PodForm(ComputeFields):
         )
 
     def blame_path(self, path: str, text: str) -> None:
-        """Put a problem of a Setup, as "environment.image" or "volumes.1.path", beside its field; else above all fields."""
+        """Put a problem of a Setup, as "environment.image" or "volumes.1.path", beside its field;
+        else above all fields.
+        """
         part, _, rest = path.partition(".")
         if part in PLACES:
             path = PLACES[part].get(rest, rest)
@@ -222,7 +276,11 @@ def compute_values(compute: Compute) -> dict[str, Any]:
     gpus = compute.gpus
     fields = ("cpu_request", "cpu_limit", "memory_request", "memory_limit", "large_shm")
     given = {name: getattr(compute, name) for name in fields}
-    return given | {"gpu_devices": gpus.device_count, "gpu_portion": gpus.portion, "gpu_memory": gpus.memory}
+    return given | {
+        "gpu_devices": gpus.device_count,
+        "gpu_portion": gpus.portion,
+        "gpu_memory": gpus.memory,
+    }
 
 
 def typed_security(security: Security) -> Typed:
@@ -235,7 +293,11 @@ def typed_security(security: Security) -> Typed:
         "capabilities": " ".join(security.capabilities),
         "seccomp": security.seccomp.value if security.seccomp else "",
     }
-    checks = {name: ["on"] for name in ("read_only_root", "host_ipc", "host_network") if getattr(security, name)}
+    checks = {
+        name: ["on"]
+        for name in ("read_only_root", "host_ipc", "host_network")
+        if getattr(security, name)
+    }
     return _single(texts) | checks
 
 
@@ -247,9 +309,16 @@ def typed_setup(setup: Setup) -> Typed:
         as_rows("tolerations", map(rows.typed_toleration, setup.tolerations)),
         as_rows("annotations", map(rows.typed_pair, setup.annotations)),
         as_rows("labels", map(rows.typed_pair, setup.labels)),
-        _single({"node_type": setup.node_type, "node_pools": " ".join(setup.node_pools)} | _typed_topology(setup.topology)),
+        _single(
+            {"node_type": setup.node_type, "node_pools": " ".join(setup.node_pools)}
+            | _typed_topology(setup.topology)
+        ),
     )
-    typed = typed_environment(setup.environment) | typed_compute(compute_values(setup.compute)) | typed_security(setup.security)
+    typed = (
+        typed_environment(setup.environment)
+        | typed_compute(compute_values(setup.compute))
+        | typed_security(setup.security)
+    )
     for each in listed:
         typed |= each
     return typed
@@ -258,7 +327,10 @@ def typed_setup(setup: Setup) -> Typed:
 def _typed_topology(topology: Topology | None) -> dict[str, str]:
     if topology is None:
         return {"topology_key": "", "topology_required": ""}
-    return {"topology_key": topology.key, "topology_required": "required" if topology.required else ""}
+    return {
+        "topology_key": topology.key,
+        "topology_required": "required" if topology.required else "",
+    }
 
 
 def _single(texts: Mapping[str, str]) -> Typed:

@@ -1,4 +1,6 @@
-"""Policies in the wizard: their defaults filled in, their locks kept, their limits beside the fields, and the cards that they forbid."""
+"""Policies in the wizard: their defaults filled in, their locks kept, their limits beside the
+fields, and the cards that they forbid.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -22,7 +24,9 @@ _OF_CARD = "setup.environment."
 
 
 def prefilled(merged: Merged) -> Typed:
-    """What policies set of a setup into which nothing was typed; what an environment says is left to the chosen one."""
+    """What policies set of a setup into which nothing was typed; what an environment says is left
+    to the chosen one.
+    """
     found: Typed = {}
     for limits in merged.limits.values():
         if limits.given is not None and limits.field.section != ENVIRONMENT:
@@ -39,7 +43,9 @@ def kept(typed: Typed, merged: Merged) -> Typed:
 
 
 def mark(form: TypedForm, merged: Merged, *, locks: bool = True) -> None:
-    """Say beside each field what policies want of it; with `locks`, what is locked cannot be typed into."""
+    """Say beside each field what policies want of it; with `locks`, what is locked cannot be typed
+    into.
+    """
     rows = getattr(form, "rows", {})
     for name, limits in merged.limits.items():
         note = " ".join([*_notes(limits), *merged.conflicts.get(name, ())])
@@ -53,7 +59,9 @@ def mark(form: TypedForm, merged: Merged, *, locks: bool = True) -> None:
                     field.widget.attrs["disabled"] = True
 
 
-def judge_cards(environments: Iterable[EnvironmentAsset], resources: Iterable[ComputeResource], merged: Merged) -> None:
+def judge_cards(
+    environments: Iterable[EnvironmentAsset], resources: Iterable[ComputeResource], merged: Merged
+) -> None:
     """Put on each asset why it is `forbidden`, "" where it is not."""
     for environment in environments:
         found = policing.about_environment(asset_rules.environment_of(vars(environment)), merged)
@@ -64,7 +72,9 @@ def judge_cards(environments: Iterable[EnvironmentAsset], resources: Iterable[Co
 
 
 def issues(spec: Spec, merged: Merged, form: SetupForm | None) -> Sequence[tuple[str, str]]:
-    """What policies do not allow: (field, sentence) pairs. What a chosen card says is the card's to answer for: "environment_choice"."""
+    """What policies do not allow: (field, sentence) pairs. What a chosen card says is the card's to
+    answer for: "environment_choice".
+    """
     spec = policing.completed(spec, merged)
     found = policing.issues(spec, merged)
     if spec.setup.environment.image == NOT_CHOSEN:
@@ -74,7 +84,12 @@ def issues(spec: Spec, merged: Merged, form: SetupForm | None) -> Sequence[tuple
 
 def _place(field: str, form: SetupForm | None) -> str:
     name = field.removeprefix(_OF_CARD)
-    if form is None or name == field or name not in OWN or form.read("environment_choice") not in form.environments:
+    if (
+        form is None
+        or name == field
+        or name not in OWN
+        or form.read("environment_choice") not in form.environments
+    ):
         return field
     return field if form.read(name) else "environment_choice"
 
@@ -99,7 +114,9 @@ def _typed(field: Field, value: Any) -> Typed:
     kind = field.kind
     if isinstance(kind, Pairs):
         if field.name == "variables":
-            return as_rows(field.name, [typed_variable(Variable(name, text)) for name, text in value.items()])
+            return as_rows(
+                field.name, [typed_variable(Variable(name, text)) for name, text in value.items()]
+            )
         return as_rows(field.name, [typed_pair(Pair(name, text)) for name, text in value.items()])
     if field.name == "gpus.portion":
         return {"gpu_share": ["portion"], "gpu_percent": [f"{(value * 100).normalize():f}"]}

@@ -1,4 +1,6 @@
-"""Rows that repeat: variables, volumes, tolerations and the like, and the parts of a Spec that they make."""
+"""Rows that repeat: variables, volumes, tolerations and the like, and the parts of a Spec that they
+make.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -52,7 +54,9 @@ SHARED = "credential"
 
 
 class VariableRow(RowForm):
-    """A variable: a value of its own, or a key of a shared secret, of a Secret or ConfigMap, or a field of the pod."""
+    """A variable: a value of its own, or a key of a shared secret, of a Secret or ConfigMap, or a
+    field of the pod.
+    """
 
     content = ("name", "value", "object_name", "credential", "key")
     name = words("Name")
@@ -72,15 +76,25 @@ class VariableRow(RowForm):
     credential = forms.ChoiceField(
         label="Credential",
         required=False,
-        error_messages={"invalid_choice": "That credential is not there any more, or not for use in this project. Choose another."},
+        error_messages={
+            "invalid_choice": (
+                "That credential is not there any more, or not for use in this project. Choose "
+                "another."
+            )
+        },
     )
     key = words("Key or field path")
 
-    def __init__(self, data: Typed | None = None, *, credentials: Sequence[Shared] = (), **more: Any) -> None:
+    def __init__(
+        self, data: Typed | None = None, *, credentials: Sequence[Shared] = (), **more: Any
+    ) -> None:
         super().__init__(data, **more)
         self.credentials = {each.secret: each for each in credentials}
         none = ("", "Choose a credential" if credentials else "There is none for this project")
-        self.fields["credential"].choices = [none, *((key, each.words) for key, each in self.credentials.items())]  # type: ignore[attr-defined]
+        self.fields["credential"].choices = [  # type: ignore[attr-defined]
+            none,
+            *((key, each.words) for key, each in self.credentials.items()),
+        ]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -91,14 +105,21 @@ class VariableRow(RowForm):
             if chosen is None:
                 self.add_error("credential", "Choose the credential that it comes from.")
             elif chosen.keys and cleaned.get("key") not in chosen.keys:
-                self.add_error("key", f"{chosen.name} has no such key. It has {', '.join(chosen.keys)}.")
+                self.add_error(
+                    "key", f"{chosen.name} has no such key. It has {', '.join(chosen.keys)}."
+                )
         return cleaned
 
     def part(self) -> Variable:
         chosen = self.read("source")
         name, value = self.read("name", ""), self.read("value", "")
         if chosen == SHARED:
-            return Variable(name, source=Source.SECRET, object_name=self.read("credential") or "not-chosen", key=self.read("key") or "none")
+            return Variable(
+                name,
+                source=Source.SECRET,
+                object_name=self.read("credential") or "not-chosen",
+                key=self.read("key") or "none",
+            )
         source = Source(chosen or Source.CUSTOM)
         if source is Source.CUSTOM:
             return Variable(name, value)
@@ -133,10 +154,19 @@ class AnnotationRow(PairRow):
 class TolerationRow(RowForm):
     content = ("key", "value", "seconds", "operator")
     key = words("Key")
-    # Empty is Equal: a row of which only the operator was chosen says something, one of which nothing was does not.
-    operator = forms.ChoiceField(label="Operator", choices=[("", "Equal"), (TolerationOperator.EXISTS.value, "Exists")], required=False)
+    # Empty is Equal: a row of which only the operator was chosen says something, one of which
+    # nothing was does not.
+    operator = forms.ChoiceField(
+        label="Operator",
+        choices=[("", "Equal"), (TolerationOperator.EXISTS.value, "Exists")],
+        required=False,
+    )
     value = words("Value")
-    effect = forms.ChoiceField(label="Effect", choices=[(each.value, each.value) for each in TolerationEffect], required=False)
+    effect = forms.ChoiceField(
+        label="Effect",
+        choices=[(each.value, each.value) for each in TolerationEffect],
+        required=False,
+    )
     seconds = forms.IntegerField(label="Seconds", required=False)
 
     def part(self) -> Toleration:
@@ -187,7 +217,11 @@ class VolumeRow(RowForm):
     server = words("Server")
     source = words("Path there")
     size = words("Size")
-    storage_class = words("Storage class", "Empty: the cluster's default.", widget=forms.TextInput(attrs={"list": STORAGE_CLASSES}))
+    storage_class = words(
+        "Storage class",
+        "Empty: the cluster's default.",
+        widget=forms.TextInput(attrs={"list": STORAGE_CLASSES}),
+    )
     modes = forms.MultipleChoiceField(
         label="Who may mount it",
         choices=[(each.value, label) for each, label in MODES.items()],
@@ -197,15 +231,26 @@ class VolumeRow(RowForm):
     )
     lifetime = forms.ChoiceField(
         label="Kept",
-        choices=[("", "For all pods, until the workload is deleted"), (EPHEMERAL, "One for each pod, gone with it")],
+        choices=[
+            ("", "For all pods, until the workload is deleted"),
+            (EPHEMERAL, "One for each pod, gone with it"),
+        ],
         required=False,
     )
-    medium = forms.ChoiceField(label="Medium", choices=[("", "Disk"), ("memory", "Memory")], required=False)
+    medium = forms.ChoiceField(
+        label="Medium", choices=[("", "Disk"), ("memory", "Memory")], required=False
+    )
     sub_path = words("One file of it")
     mode = forms.RegexField(
-        label="File mode", regex=r"^0?[0-7]{3}$", required=False, error_messages={"invalid": "The file mode must be like 0644."}
+        label="File mode",
+        regex=r"^0?[0-7]{3}$",
+        required=False,
+        error_messages={"invalid": "The file mode must be like 0644."},
     )
-    repository = words("Repository", "As https://git.example.com/team/code.git or git@git.example.com:team/code.git")
+    repository = words(
+        "Repository",
+        "As https://git.example.com/team/code.git or git@git.example.com:team/code.git",
+    )
     branch = words("Branch", "Empty: the default one.")
     revision = words("Revision", "A commit or tag; it goes before the branch.")
     bucket = words("Bucket")
@@ -222,13 +267,19 @@ class VolumeRow(RowForm):
         required=False,
     )
     path = words("Container path")
-    access = forms.ChoiceField(label="Access", choices=[(each.value, label) for each, label in ACCESS.items()], required=False)
+    access = forms.ChoiceField(
+        label="Access",
+        choices=[(each.value, label) for each, label in ACCESS.items()],
+        required=False,
+    )
     propagate = forms.BooleanField(label="See later mounts of the host", required=False)
 
     def part(self) -> Volume:
         kind = self.read("kind") or Claim.kind
         make, fields = _VOLUMES[kind]
-        given: dict[str, Any] = {"path": self.read("path", "")} | {ours: self.read(theirs, "") for ours, theirs in fields.items()}
+        given: dict[str, Any] = {"path": self.read("path", "")} | {
+            ours: self.read(theirs, "") for ours, theirs in fields.items()
+        }
         if kind not in NEVER_WRITTEN:
             given["access"] = Access(self.read("access") or Access.READ_WRITE)
         match kind:
@@ -239,9 +290,13 @@ class VolumeRow(RowForm):
             case HostPath.kind:
                 given["propagate"] = bool(self.read("propagate"))
             case Git.kind:
-                given["credential"] = GitAccess(chosen) if (chosen := self.read("credential")) else None
+                given["credential"] = (
+                    GitAccess(chosen) if (chosen := self.read("credential")) else None
+                )
             case NewClaim.kind:
-                given["modes"] = tuple(ClaimAccess(each) for each in self.read("modes", ())) or (ClaimAccess.ONE_NODE,)
+                given["modes"] = tuple(ClaimAccess(each) for each in self.read("modes", ())) or (
+                    ClaimAccess.ONE_NODE,
+                )
                 given["ephemeral"] = self.read("lifetime") == EPHEMERAL
         return make(**given)
 
@@ -284,7 +339,9 @@ def typed_extended(extended: Extended) -> dict[str, str]:
 def typed_toleration(toleration: Toleration) -> dict[str, str]:
     return {
         "key": toleration.key,
-        "operator": "" if toleration.operator is TolerationOperator.EQUAL else toleration.operator.value,
+        "operator": ""
+        if toleration.operator is TolerationOperator.EQUAL
+        else toleration.operator.value,
         "value": toleration.value,
         "effect": toleration.effect.value,
         "seconds": "" if toleration.seconds is None else str(toleration.seconds),
@@ -294,7 +351,11 @@ def typed_toleration(toleration: Toleration) -> dict[str, str]:
 def typed_volume(volume: Volume) -> dict[str, str | list[str]]:
     """A volume as it would be typed: `part` of the row makes an equal one."""
     _, fields = _VOLUMES[volume.kind]
-    given: dict[str, str | list[str]] = {"kind": volume.kind, "path": volume.path, "access": volume.access.value}
+    given: dict[str, str | list[str]] = {
+        "kind": volume.kind,
+        "path": volume.path,
+        "access": volume.access.value,
+    }
     given |= {theirs: getattr(volume, ours) for ours, theirs in fields.items()}
     match volume:
         case EmptyDir(memory=True):
@@ -306,5 +367,8 @@ def typed_volume(volume: Volume) -> dict[str, str | list[str]]:
         case Git(credential=GitAccess() as credential):
             given["credential"] = credential.value
         case NewClaim():
-            given |= {"modes": [mode.value for mode in volume.modes], "lifetime": EPHEMERAL if volume.ephemeral else ""}
+            given |= {
+                "modes": [mode.value for mode in volume.modes],
+                "lifetime": EPHEMERAL if volume.ephemeral else "",
+            }
     return given

@@ -1,4 +1,6 @@
-"""The setup step: what runs, what it gets, how many of it, what it reads, and what happens around it."""
+"""The setup step: what runs, what it gets, how many of it, what it reads, and what happens around
+it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,13 +43,18 @@ def _optional(enum: Any, first: str) -> list[tuple[str, str]]:
 
 
 class SetupForm(PodForm, CountFields, SourceFields):
-    """A chosen asset gives the values; what is typed in its fields besides takes their place for this workload."""
+    """A chosen asset gives the values; what is typed in its fields besides takes their place for
+    this workload.
+    """
 
     environment_choice = forms.ChoiceField(
         label="Environment",
         error_messages={
             "required": "Choose an environment, or make a new one.",
-            "invalid_choice": "That environment is not there any more, or does not serve this architecture. Choose another.",
+            "invalid_choice": (
+                "That environment is not there any more, or does not serve this architecture. "
+                "Choose another."
+            ),
         },
     )
     compute_choice = forms.ChoiceField(
@@ -58,7 +65,10 @@ class SetupForm(PodForm, CountFields, SourceFields):
         },
     )
     priority = forms.ChoiceField(
-        label="Priority", choices=_optional(Priority, "The cluster's default (low)"), required=False, help_text="Higher goes first."
+        label="Priority",
+        choices=_optional(Priority, "The cluster's default (low)"),
+        required=False,
+        help_text="Higher goes first.",
     )
     preemptibility = forms.ChoiceField(
         label="Preemptibility",
@@ -66,7 +76,10 @@ class SetupForm(PodForm, CountFields, SourceFields):
             (Preemptibility.PREEMPTIBLE.value, "Preemptible"),
             (Preemptibility.NON_PREEMPTIBLE.value, "Non-preemptible"),
         ],
-        help_text="Preemptible work may use GPUs beyond the project's quota, and gives them back when others need theirs.",
+        help_text=(
+            "Preemptible work may use GPUs beyond the project's quota, and gives them back when "
+            "others need theirs."
+        ),
     )
     grace_seconds = forms.IntegerField(
         label="Grace period on preemption, in seconds",
@@ -74,7 +87,9 @@ class SetupForm(PodForm, CountFields, SourceFields):
         max_value=LONGEST_GRACE,
         widget=whole(),
         help_text="0 to 300. Empty: the cluster's default, 30.",
-        error_messages={"max_value": "The grace period must be at most 300 seconds, which is 5 minutes."},
+        error_messages={
+            "max_value": "The grace period must be at most 300 seconds, which is 5 minutes."
+        },
     )
     backoff_limit = forms.IntegerField(
         label="Backoff limit",
@@ -84,13 +99,19 @@ class SetupForm(PodForm, CountFields, SourceFields):
     auto_delete_seconds = forms.IntegerField(
         label="Auto-deletion after the end, in seconds",
         required=False,
-        help_text="Of completed and failed workloads; 0 deletes at once. Empty: it stays until somebody deletes it.",
+        help_text=(
+            "Of completed and failed workloads; 0 deletes at once. Empty: it stays until somebody "
+            "deletes it."
+        ),
     )
     restart_policy = forms.ChoiceField(
         label="Restart policy",
         choices=_optional(RestartPolicy, "The framework's default"),
         required=False,
-        help_text="ExitCode tries again what a signal ended; codes up to 127 are final. Standard and MPI take OnFailure and Never only.",
+        help_text=(
+            "ExitCode tries again what a signal ended; codes up to 127 are final. Standard and MPI "
+            "take OnFailure and Never only."
+        ),
     )
     clean_pod_policy = forms.ChoiceField(
         label="Pods to delete at the end",
@@ -112,19 +133,32 @@ class SetupForm(PodForm, CountFields, SourceFields):
         storage_classes: Sequence[str] = (),
         quiet: bool = True,
     ) -> None:
-        super().__init__(data, storage_classes=storage_classes, credentials=credentials, quiet=quiet)
+        super().__init__(
+            data, storage_classes=storage_classes, credentials=credentials, quiet=quiet
+        )
         self.offer(sources)
         self.environments = {str(each.pk): each for each in environments}
         self.resources = {str(each.pk): each for each in resources}
         own = (CUSTOM, "Own values")
-        self.fields["environment_choice"].choices = [*((key, it.name) for key, it in self.environments.items()), own]  # type: ignore[attr-defined]
-        self.fields["compute_choice"].choices = [*((key, it.name) for key, it in self.resources.items()), own]  # type: ignore[attr-defined]
+        self.fields["environment_choice"].choices = [  # type: ignore[attr-defined]
+            *((key, it.name) for key, it in self.environments.items()),
+            own,
+        ]
+        self.fields["compute_choice"].choices = [  # type: ignore[attr-defined]
+            *((key, it.name) for key, it in self.resources.items()),
+            own,
+        ]
         self.fit_to(framework, configuration)
         if framework is Framework.MPI:
-            told = "It is the launcher's: the workers wait to be told, unless the launcher gets its own in the next step."
+            told = (
+                "It is the launcher's: the workers wait to be told, unless the launcher gets its "
+                "own in the next step."
+            )
             self.fields["command"].help_text = f"{told} {self.fields['command'].help_text}"
         for name in ("command", "args", "working_dir", "image", "pull_policy"):
-            self.fields[name].help_text = f"{self.fields[name].help_text} Empty: as the environment has it.".strip()
+            self.fields[
+                name
+            ].help_text = f"{self.fields[name].help_text} Empty: as the environment has it.".strip()
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
@@ -139,10 +173,21 @@ class SetupForm(PodForm, CountFields, SourceFields):
         part, _, rest = path.partition(".")
         field = PLACES["compute"].get(rest, rest)
         own = self.read("compute_choice") in (CUSTOM, None)
-        if part == "compute" and field in ComputeFields.base_fields and field != "large_shm" and not own:
+        if (
+            part == "compute"
+            and field in ComputeFields.base_fields
+            and field != "large_shm"
+            and not own
+        ):
             self.blame("compute_choice", text)
-        elif part == "volumes" and (number := rest.partition(".")[0]).isdecimal() and int(number) >= len(self.rows["volumes"].filled):
-            self.blame_source(int(number) - len(self.rows["volumes"].filled), rest.partition(".")[2], text)
+        elif (
+            part == "volumes"
+            and (number := rest.partition(".")[0]).isdecimal()
+            and int(number) >= len(self.rows["volumes"].filled)
+        ):
+            self.blame_source(
+                int(number) - len(self.rows["volumes"].filled), rest.partition(".")[2], text
+            )
         else:
             super().blame_path(path, text)
 
@@ -151,7 +196,11 @@ class SetupForm(PodForm, CountFields, SourceFields):
         typed = super().environment
         asset = self.environments.get(self.read("environment_choice", ""))
         if asset is None:
-            return typed if self.read("environment_choice") == CUSTOM else replace(typed, image=typed.image or NOT_CHOSEN)
+            return (
+                typed
+                if self.read("environment_choice") == CUSTOM
+                else replace(typed, image=typed.image or NOT_CHOSEN)
+            )
         return with_own(asset_rules.environment_of(vars(asset)), typed)
 
     @property
@@ -161,23 +210,35 @@ class SetupForm(PodForm, CountFields, SourceFields):
             chosen = asset_rules.compute_of(vars(asset))
         else:
             chosen = super().compute if self.read("compute_choice") == CUSTOM else Compute()
-        return replace(chosen, large_shm=chosen.large_shm or bool(self.read("large_shm")), extended=self.listed("extended"))
+        return replace(
+            chosen,
+            large_shm=chosen.large_shm or bool(self.read("large_shm")),
+            extended=self.listed("extended"),
+        )
 
     @property
     def sizes(self) -> list[tuple[str, ComputeResource, str]]:
         """Each compute resource with its key, and what it gives in words."""
-        return [(key, asset, compute_in_words(asset_rules.compute_of(vars(asset)))) for key, asset in self.resources.items()]
+        return [
+            (key, asset, compute_in_words(asset_rules.compute_of(vars(asset))))
+            for key, asset in self.resources.items()
+        ]
 
     @property
     def opens(self) -> dict[str, bool]:
-        """Which of the folded sections hold something that one should see: an error, or what was typed."""
+        """Which of the folded sections hold something that one should see: an error, or what was
+        typed.
+        """
         custom = self.read("environment_choice") == CUSTOM
         found = {name: self._says(names, rows) for name, (names, rows) in _FOLDED.items()}
         return found | {"environment": found["environment"] or custom}
 
     def _says(self, names: Sequence[str], rows: Sequence[str]) -> bool:
         fields = [self[name] for name in names if name in self.fields]
-        typed = any(bound.errors or (bound.value() or "") != (_BLANK.get(bound.name, "")) for bound in fields)
+        typed = any(
+            bound.errors or (bound.value() or "") != (_BLANK.get(bound.name, ""))
+            for bound in fields
+        )
         return typed or any(self.rows[name].all or self.rows[name].errors for name in rows)
 
     @property
@@ -216,19 +277,30 @@ OWN = ("image", "pull_policy", "command", "args", "working_dir")
 
 
 def with_own(chosen: Environment, own: Environment) -> Environment:
-    """A chosen environment with what was typed for this workload. Its variables follow the typed ones, unless one of these names them."""
+    """A chosen environment with what was typed for this workload. Its variables follow the typed
+    ones, unless one of these names them.
+    """
     named = {variable.name for variable in own.variables}
     # The rows come first, so that problems of the n-th variable are those of the n-th row.
-    variables = (*own.variables, *(variable for variable in chosen.variables if variable.name not in named))
+    variables = (
+        *own.variables,
+        *(variable for variable in chosen.variables if variable.name not in named),
+    )
     given = {name: value for name in OWN if (value := getattr(own, name))}
     return replace(chosen, pull_secrets=own.pull_secrets, variables=variables, **given)
 
 
 _BLANK = {"backoff_limit": "6", "preemptibility": Preemptibility.PREEMPTIBLE.value}
 _FOLDED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "environment": (("image", "pull_policy", "command", "args", "working_dir", "pull_secrets"), ("variables",)),
+    "environment": (
+        ("image", "pull_policy", "command", "args", "working_dir", "pull_secrets"),
+        ("variables",),
+    ),
     "security": (SECURITY, ()),
-    "compute": (("node_type", "node_pools", "topology_key", "topology_required", "large_shm"), ("extended", "tolerations")),
+    "compute": (
+        ("node_type", "node_pools", "topology_key", "topology_required", "large_shm"),
+        ("extended", "tolerations"),
+    ),
     "general": (
         (
             "priority",
@@ -247,7 +319,9 @@ _FOLDED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
 
 def defaults() -> Typed:
     """The step before anything is typed."""
-    blank = dict.fromkeys(("environment_choice", "compute_choice", "min_workers", "max_workers"), "")
+    blank = dict.fromkeys(
+        ("environment_choice", "compute_choice", "min_workers", "max_workers"), ""
+    )
     numbers = {"workers": "1", "runs": "1", "parallelism": "1", "backoff_limit": "6"}
     general = {"preemptibility": Preemptibility.PREEMPTIBLE.value, "priority": "", "slots": "1"}
     own = typed_compute(vars(ComputeResource(gpu_devices=0)))

@@ -1,4 +1,6 @@
-"""Data sources that are chosen for a workload: cards to tick, each with the path at which this workload has its files."""
+"""Data sources that are chosen for a workload: cards to tick, each with the path at which this
+workload has its files.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +39,12 @@ class SourceFields(TypedForm):
         label="Data sources",
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"invalid_choice": "One of those chosen is not for use here any more. Go on without it, or choose another."},
+        error_messages={
+            "invalid_choice": (
+                "One of those chosen is not for use here any more. Go on without it, or choose "
+                "another."
+            )
+        },
     )
 
     def offer(self, sources: Sequence[DataSource]) -> None:
@@ -45,7 +52,9 @@ class SourceFields(TypedForm):
         self.sources = {str(each.pk): each for each in sources}
         self.fields[CHOSEN].choices = [(key, each.name) for key, each in self.sources.items()]  # type: ignore[attr-defined]
         for key, source in self.sources.items():
-            self.fields[f"{PATH}{key}"] = words("Container path", "Empty: as the data source has it.")
+            self.fields[f"{PATH}{key}"] = words(
+                "Container path", "Empty: as the data source has it."
+            )
             self.fields[f"{PATH}{key}"].widget.attrs["placeholder"] = source.path
 
     @property
@@ -56,18 +65,24 @@ class SourceFields(TypedForm):
 
     @property
     def source_volumes(self) -> tuple[Volume, ...]:
-        return tuple(volume_of(source, self.read(f"{PATH}{source.pk}", "")) for source in self.chosen_sources)
+        return tuple(
+            volume_of(source, self.read(f"{PATH}{source.pk}", "")) for source in self.chosen_sources
+        )
 
     @property
     def source_cards(self) -> Sequence[SourceCard]:
         chosen = set(self[CHOSEN].value() or ())
         return [
-            SourceCard(key, source, volume_in_words(volume_of(source)), key in chosen, self[f"{PATH}{key}"])
+            SourceCard(
+                key, source, volume_in_words(volume_of(source)), key in chosen, self[f"{PATH}{key}"]
+            )
             for key, source in self.sources.items()
         ]
 
     def blame_source(self, number: int, field: str, text: str) -> None:
-        """Put a problem of the n-th chosen data source's volume beside its path, or beside the choice where that is not its path's."""
+        """Put a problem of the n-th chosen data source's volume beside its path, or beside the
+        choice where that is not its path's.
+        """
         chosen = self.chosen_sources
         if not 0 <= number < len(chosen):
             self.blame(None, text)
@@ -83,8 +98,12 @@ def volume_of(source: DataSource, path: str = "") -> Volume:
     return replace(volume, path=path) if path else volume
 
 
-def typed_sources(volumes: Sequence[Volume], sources: Sequence[DataSource]) -> tuple[Typed, tuple[Volume, ...]]:
-    """The data sources that give some of these volumes, as if they had been ticked, and the volumes that none gives."""
+def typed_sources(
+    volumes: Sequence[Volume], sources: Sequence[DataSource]
+) -> tuple[Typed, tuple[Volume, ...]]:
+    """The data sources that give some of these volumes, as if they had been ticked, and the volumes
+    that none gives.
+    """
     left, typed, chosen = list(volumes), dict[str, list[str]](), list[str]()
     for source in sources:
         plain = volume_of(source)

@@ -38,7 +38,9 @@ class Why:
 
 @dataclass(frozen=True)
 class FrameworkCard:
-    """A framework to choose, with the answer of every cluster. One that is chosen stays so, for the step to say what is wrong with it."""
+    """A framework to choose, with the answer of every cluster. One that is chosen stays so, for the
+    step to say what is wrong with it.
+    """
 
     framework: Framework
     whys: Sequence[Why]
@@ -59,11 +61,15 @@ class ConfigurationCard:
 
 
 class Places(forms.Select):
-    """A select some of whose options cannot be chosen; the one that is chosen stays, so that nothing is lost."""
+    """A select some of whose options cannot be chosen; the one that is chosen stays, so that
+    nothing is lost.
+    """
 
     off: frozenset[str] = frozenset()
 
-    def create_option(self, name: str, value: Any, label: Any, selected: bool, *more: Any, **named: Any) -> dict[str, Any]:
+    def create_option(
+        self, name: str, value: Any, label: Any, selected: bool, *more: Any, **named: Any
+    ) -> dict[str, Any]:
         option = super().create_option(name, value, label, selected, *more, **named)
         if str(value) in self.off and not selected:
             option["attrs"]["disabled"] = True
@@ -71,9 +77,13 @@ class Places(forms.Select):
 
 
 class StartForm(TypedForm):
-    """Choices that the cards of the first step show; all of them are native radio buttons and selects."""
+    """Choices that the cards of the first step show; all of them are native radio buttons and
+    selects.
+    """
 
-    cluster = forms.ChoiceField(label="Cluster", widget=Places, error_messages={"required": "Choose a cluster."})
+    cluster = forms.ChoiceField(
+        label="Cluster", widget=Places, error_messages={"required": "Choose a cluster."}
+    )
     project = forms.ChoiceField(
         label="Project",
         widget=Places,
@@ -85,18 +95,32 @@ class StartForm(TypedForm):
         choices=[(each.value, each.label) for each in Architecture],
         error_messages={"required": "Choose an architecture."},
     )
-    framework = forms.ChoiceField(label="Framework", choices=[(each.value, each.label) for each in Framework], required=False)
-    configuration = forms.ChoiceField(label="Configuration", choices=[(each.value, each.label) for each in Configuration], required=False)
+    framework = forms.ChoiceField(
+        label="Framework", choices=[(each.value, each.label) for each in Framework], required=False
+    )
+    configuration = forms.ChoiceField(
+        label="Configuration",
+        choices=[(each.value, each.label) for each in Configuration],
+        required=False,
+    )
     template = forms.ChoiceField(
         label="Template",
         choices=[(SCRATCH, "Start from scratch")],
         required=False,
-        error_messages={"invalid_choice": "That template is not there any more, or not for use in this project. Choose another, or none."},
+        error_messages={
+            "invalid_choice": (
+                "That template is not there any more, or not for use in this project. Choose "
+                "another, or none."
+            )
+        },
     )
     name = forms.CharField(
         label="Name",
         error_messages={"required": "Give the workload a name."},
-        help_text="Lower-case letters, digits and dashes; starts with a letter; at most 50 characters; unique in the project.",
+        help_text=(
+            "Lower-case letters, digits and dashes; starts with a letter; at most 50 characters; "
+            "unique in the project."
+        ),
     )
 
     def __init__(
@@ -114,42 +138,65 @@ class StartForm(TypedForm):
             # A template has neither a name of a workload nor a template.
             del self.fields["name"], self.fields["template"]
         else:
-            self.fields["template"].choices = [(SCRATCH, "Start from scratch"), *((key, it.name) for key, it in self.templates.items())]  # type: ignore[attr-defined]
+            self.fields["template"].choices = [  # type: ignore[attr-defined]
+                (SCRATCH, "Start from scratch"),
+                *((key, it.name) for key, it in self.templates.items()),
+            ]
         self.projects = {str(project.pk): project for project in projects}
         self.clusters = {str(project.cluster_id): project.cluster for project in projects}
-        self.fields["cluster"].choices = [(key, _called(cluster)) for key, cluster in self.clusters.items()]  # type: ignore[attr-defined]
+        self.fields["cluster"].choices = [  # type: ignore[attr-defined]
+            (key, _called(cluster)) for key, cluster in self.clusters.items()
+        ]
         self.fields["project"].choices = _grouped(projects, len(self.clusters) > 1)  # type: ignore[attr-defined]
         off = frozenset(key for key, cluster in self.clusters.items() if not cluster.is_enabled)
         self.fields["cluster"].widget.off = off
-        self.fields["project"].widget.off = frozenset(key for key, project in self.projects.items() if str(project.cluster_id) in off)
+        self.fields["project"].widget.off = frozenset(
+            key for key, project in self.projects.items() if str(project.cluster_id) in off
+        )
         refused = "{} that is not there any more, or where you may not launch. Choose another."
-        self.fields["cluster"].error_messages["invalid_choice"] = refused.format("This is a cluster")
-        self.fields["project"].error_messages["invalid_choice"] = refused.format("This is a project")
+        self.fields["cluster"].error_messages["invalid_choice"] = refused.format(
+            "This is a cluster"
+        )
+        self.fields["project"].error_messages["invalid_choice"] = refused.format(
+            "This is a project"
+        )
 
     def clean_cluster(self) -> str:
         chosen = str(self.cleaned_data["cluster"])
         if not self.clusters[chosen].is_enabled:
-            raise forms.ValidationError(f"The cluster {self.clusters[chosen].name} is disabled: nothing is launched there. Choose another.")
+            raise forms.ValidationError(
+                f"The cluster {self.clusters[chosen].name} is disabled: nothing is launched "
+                "there. Choose another."
+            )
         return chosen
 
     def clean_project(self) -> str:
         chosen = str(self.cleaned_data["project"])
         project = self.projects[chosen]
         if self.cleaned_data.get("cluster", str(project.cluster_id)) != str(project.cluster_id):
-            raise forms.ValidationError(f"{project.name} is on cluster {project.cluster.name}. Choose that cluster or another project.")
+            raise forms.ValidationError(
+                f"{project.name} is on cluster {project.cluster.name}. Choose that cluster or "
+                "another project."
+            )
         return chosen
 
     def clean_template(self) -> str:
         chosen = str(self.cleaned_data["template"] or SCRATCH)
         template = self.templates.get(chosen)
         if template is not None and not self._fits(template):
-            raise forms.ValidationError(f"The template {template.name} is for {serves(template)}. Choose that above, or another template.")
+            raise forms.ValidationError(
+                f"The template {template.name} is for {serves(template)}. Choose that above, or "
+                "another template."
+            )
         return chosen
 
     def _fits(self, template: Template) -> bool:
         if self.cleaned_data.get("architecture") != template.architecture:
             return False
-        return template.architecture != Architecture.DISTRIBUTED.value or self.cleaned_data.get("framework") == template.framework
+        return (
+            template.architecture != Architecture.DISTRIBUTED.value
+            or self.cleaned_data.get("framework") == template.framework
+        )
 
     @property
     def chosen_template(self) -> Template | None:
@@ -182,16 +229,26 @@ class StartForm(TypedForm):
     @property
     def chosen_framework(self) -> Framework | None:
         """None for a standard workload, which has none, whatever its hidden field says."""
-        chosen = self.read("framework") if self.chosen_architecture is Architecture.DISTRIBUTED else ""
+        chosen = (
+            self.read("framework") if self.chosen_architecture is Architecture.DISTRIBUTED else ""
+        )
         return Framework(chosen) if chosen else None
 
     @property
     def chosen_configuration(self) -> Configuration:
         """That of the hidden cards does not count: a framework that has but one has that."""
-        chosen = self.read("configuration") if self.chosen_architecture is Architecture.DISTRIBUTED else ""
+        chosen = (
+            self.read("configuration")
+            if self.chosen_architecture is Architecture.DISTRIBUTED
+            else ""
+        )
         wanted = Configuration(chosen) if chosen else Configuration.WORKERS_AND_MASTER
         framework = self.chosen_framework
-        return wanted if framework is None or wanted in framework.configurations else framework.configurations[0]
+        return (
+            wanted
+            if framework is None or wanted in framework.configurations
+            else framework.configurations[0]
+        )
 
     @property
     def architectures(self) -> Iterable[tuple[Architecture, str]]:
@@ -203,7 +260,10 @@ class StartForm(TypedForm):
         answers = {key: cluster.can for key, cluster in self.clusters.items()}
 
         def whys(framework: Framework) -> Sequence[Why]:
-            return [Why(key, unavailable(framework, can), here is self.clusters[key]) for key, can in answers.items()]
+            return [
+                Why(key, unavailable(framework, can), here is self.clusters[key])
+                for key, can in answers.items()
+            ]
 
         return [FrameworkCard(each, whys(each), each.value == chosen) for each in Framework]
 
@@ -217,7 +277,11 @@ class StartForm(TypedForm):
             return f"One pod, the {framework.master}, leads: it has rank 0."
 
         return [
-            ConfigurationCard(each, [(one, configuration_in_words(each, one)) for one in both], [(one, about(one, each)) for one in both])
+            ConfigurationCard(
+                each,
+                [(one, configuration_in_words(each, one)) for one in both],
+                [(one, about(one, each)) for one in both],
+            )
             for each in Configuration
         ]
 
@@ -230,7 +294,11 @@ def serves(template: Template) -> str:
     """The workloads that a template is for, in words: "Distributed, PyTorch, Workers only"."""
     if template.architecture != Architecture.DISTRIBUTED.value:
         return Architecture.STANDARD.label
-    framework = Framework(template.framework) if template.framework in Framework.__members__.values() else None
+    framework = (
+        Framework(template.framework)
+        if template.framework in Framework.__members__.values()
+        else None
+    )
     said = (template.form.get("start", {}).get("configuration") or [""])[0]
     configuration = Configuration(said) if said in Configuration.__members__.values() else None
     return kind_in_words(Architecture.DISTRIBUTED, framework, configuration)
@@ -246,12 +314,18 @@ def _grouped(projects: Sequence[Project], several: bool) -> list[tuple[str, obje
         return [(str(project.pk), project.name) for project in projects]
     clusters = {project.cluster_id: project.cluster for project in projects}
     return [
-        (_called(cluster), [(str(each.pk), each.name) for each in projects if each.cluster_id == key]) for key, cluster in clusters.items()
+        (
+            _called(cluster),
+            [(str(each.pk), each.name) for each in projects if each.cluster_id == key],
+        )
+        for key, cluster in clusters.items()
     ]
 
 
 def defaults(projects: Sequence[Project], last: int | None) -> Typed:
-    """The step before anything is typed: the project used last, else the first one, on a cluster that is not disabled if there is one."""
+    """The step before anything is typed: the project used last, else the first one, on a cluster
+    that is not disabled if there is one.
+    """
     usable = [project for project in projects if project.cluster.is_enabled] or projects
     chosen = next((project for project in usable if project.pk == last), next(iter(usable), None))
     fields = {

@@ -11,7 +11,12 @@ class Step(StrEnum):
 
     @property
     def label(self) -> str:
-        return {"start": "Start", "setup": "Workload setup", "master": "Master", "review": "Review"}[self.value]
+        return {
+            "start": "Start",
+            "setup": "Workload setup",
+            "master": "Master",
+            "review": "Review",
+        }[self.value]
 
 
 _PLACES = {

@@ -1,4 +1,6 @@
-"""The form that makes a template of a draft: what it is called, who can use it, and what of it stays as it is."""
+"""The form that makes a template of a draft: what it is called, who can use it, and what of it
+stays as it is.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +49,9 @@ class SavedTemplateForm(TemplateForm):
         widget=forms.CheckboxSelectMultiple,
     )
 
-    def __init__(self, data: Typed, *, draft: Mapping[str, Any], words: Mapping[str, str], **more: Any) -> None:
+    def __init__(
+        self, data: Typed, *, draft: Mapping[str, Any], words: Mapping[str, str], **more: Any
+    ) -> None:
         super().__init__(data, **more)
         self._draft = draft
         self._words = words
@@ -58,18 +62,37 @@ class SavedTemplateForm(TemplateForm):
 
     @property
     def sections(self) -> Sequence[LockSection]:
-        """What can be locked of this draft: things that its kind of workload does not have are left out."""
+        """What can be locked of this draft: things that its kind of workload does not have are left
+        out.
+        """
         ticked = set(self[LOCKED].value() or ())
         form: Mapping[str, Any] = self._draft["form"]
-        return [_section(name, title, those, form, ticked, self._words) for name, (title, those) in locks.SECTIONS.items()]
+        return [
+            _section(name, title, those, form, ticked, self._words)
+            for name, (title, those) in locks.SECTIONS.items()
+        ]
 
 
 def _section(
-    name: str, title: str, those: Sequence[locks.Lock], form: Mapping[str, Any], ticked: set[str], words: Mapping[str, str]
+    name: str,
+    title: str,
+    those: Sequence[locks.Lock],
+    form: Mapping[str, Any],
+    ticked: set[str],
+    words: Mapping[str, str],
 ) -> LockSection:
     whole = f"section:{name}" in ticked
-    cards = [LockCard(each.key, each.title, words.get(each.key, ""), whole or each.key in ticked) for each in those if each.key in words]
-    return LockSection(f"section:{name}", title, whole or (bool(cards) and all(card.is_locked for card in cards)), cards)
+    cards = [
+        LockCard(each.key, each.title, words.get(each.key, ""), whole or each.key in ticked)
+        for each in those
+        if each.key in words
+    ]
+    return LockSection(
+        f"section:{name}",
+        title,
+        whole or (bool(cards) and all(card.is_locked for card in cards)),
+        cards,
+    )
 
 
 def typed_template(name: str, description: str, scope: str, locked: Sequence[str]) -> Typed:
@@ -79,4 +102,6 @@ def typed_template(name: str, description: str, scope: str, locked: Sequence[str
 
 def typed_of(template: Template) -> Typed:
     """A template that is there, as if it had been typed."""
-    return typed_template(template.name, template.description, str(template.scope), locks.known(template.locked))
+    return typed_template(
+        template.name, template.description, str(template.scope), locks.known(template.locked)
+    )

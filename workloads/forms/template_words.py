@@ -1,10 +1,17 @@
-"""What a draft says of each thing that a template can lock, in words: the form that saves a template shows it beside the box."""
+"""What a draft says of each thing that a template can lock, in words: the form that saves a
+template shows it beside the box.
+"""
 
 from collections.abc import Iterator, Mapping
 
 from workloads.forms import locks
 from workloads.forms.filling import Filling
-from workloads.forms.inwords import compute_in_words, configuration_in_words, in_words, volume_in_words
+from workloads.forms.inwords import (
+    compute_in_words,
+    configuration_in_words,
+    in_words,
+    volume_in_words,
+)
 from workloads.specs import UNCHANGED, Elastic, Mpi
 
 OWN_VALUES = "own values"
@@ -24,7 +31,10 @@ def _words(filling: Filling) -> Iterator[tuple[str, str]]:
                 yield key, asset.name if asset else OWN_VALUES
             case "compute_choice":
                 size = form.resources.get(form.read(key, ""))
-                yield key, f"{size.name if size else OWN_VALUES}: {compute_in_words(spec.setup.compute)}"
+                yield (
+                    key,
+                    f"{size.name if size else OWN_VALUES}: {compute_in_words(spec.setup.compute)}",
+                )
             case "data_sources":
                 yield key, ", ".join(each.name for each in form.chosen_sources) or "none"
             case "volumes":
@@ -34,7 +44,10 @@ def _words(filling: Filling) -> Iterator[tuple[str, str]]:
                     yield key, configuration_in_words(spec.configuration, spec.framework)
             case "master":
                 if filling.has_master:
-                    yield key, "as the workers" if spec.master == UNCHANGED else "as changed in its step"
+                    yield (
+                        key,
+                        "as the workers" if spec.master == UNCHANGED else "as changed in its step",
+                    )
             case "preemptibility":
                 yield key, "preemptible" if spec.is_preemptible else "non-preemptible"
             case _ if lock.setup is not None:

@@ -1,4 +1,6 @@
-"""What becomes of workloads whose cluster was removed: nobody can be asked any more, so they are over here."""
+"""What becomes of workloads whose cluster was removed: nobody can be asked any more, so they are
+over here.
+"""
 
 import uuid
 from typing import Any
@@ -19,7 +21,8 @@ ABANDONED = "Abandoned"
 
 
 def abandoned(cluster_id: uuid.UUID, why: str, by: User | None) -> int:
-    """Every workload of a cluster that it had not let go of is deleted and released here, with an entry; its history stays. Gives how many.
+    """Every workload of a cluster that it had not let go of is deleted and released here, with an
+    entry; its history stays. Gives how many.
 
     Nothing is asked of the cluster: what runs there goes on.
     """
@@ -31,16 +34,36 @@ def abandoned(cluster_id: uuid.UUID, why: str, by: User | None) -> int:
 
 def _some(cluster_id: uuid.UUID, why: str, by: User | None) -> int:
     with turn() as mine:
-        rows = list(Workload.objects.filter(cluster_id=cluster_id, released_at=None).order_by("created_at", "id")[:AT_ONCE])
+        rows = list(
+            Workload.objects.filter(cluster_id=cluster_id, released_at=None).order_by(
+                "created_at", "id"
+            )[:AT_ONCE]
+        )
         now = timezone.now()
         asked = [each for each in rows if each.status != Status.DELETING]
         gone = [audit.Of(each.pk, each.name, of_project(each.project_id)) for each in asked]
         audit.record_all(audit.Event.DELETE, "workload", gone, by=by, text=why)
         for workload in rows:
             resting = Status(workload.status) in RESTING
-            values: dict[str, Any] = {"status": Status.DELETING, "reason": why, "status_at": now, "desired": Desired.DELETED}
-            values |= {"deleted_at": workload.deleted_at or now, "released_at": now, "running_pods": 0, "gpus_allocated": 0}
-            values |= {"job": None, "pod_group": None, "next_try_at": None, "tries": 0, "trouble": ""}
+            values: dict[str, Any] = {
+                "status": Status.DELETING,
+                "reason": why,
+                "status_at": now,
+                "desired": Desired.DELETED,
+            }
+            values |= {
+                "deleted_at": workload.deleted_at or now,
+                "released_at": now,
+                "running_pods": 0,
+                "gpus_allocated": 0,
+            }
+            values |= {
+                "job": None,
+                "pod_group": None,
+                "next_try_at": None,
+                "tries": 0,
+                "trouble": "",
+            }
             if workload.started_at is not None and workload.ended_at is None:
                 values["ended_at"] = now
             # An attempt that has come to its end keeps it.

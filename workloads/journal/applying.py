@@ -1,4 +1,6 @@
-"""What one object says, laid over its workload's case. What is older than what is known, or somebody else's, changes nothing."""
+"""What one object says, laid over its workload's case. What is older than what is known, or
+somebody else's, changes nothing.
+"""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -27,7 +29,8 @@ def _job(case: Case, thing: Thing, now: datetime) -> None:
     if thing.attempt != case.workload.attempt or (thing.name and thing.name != case.workload.name):
         return
     if thing.data and (thing.owner or thing.data.get("kind", _kind(case)) != _kind(case)):
-        # Somebody else's under our labels: nothing controls what we make, and it is of the kind that we make.
+        # Somebody else's under our labels: nothing controls what we make, and it is of the kind
+        # that we make.
         return
     uid, known = case["job_uid"], case.job
     if thing.gone:
@@ -36,7 +39,8 @@ def _job(case: Case, thing: Thing, now: datetime) -> None:
             case.touched = case.news = True
         return
     if known is None:
-        # What has gone does not come back; another one is the attempt's only as long as the attempt goes on.
+        # What has gone does not come back; another one is the attempt's only as long as the attempt
+        # goes on.
         if uid == thing.uid or (uid and Status(case.workload.status) in RESTING):
             return
     elif not thing.is_news_to(version_of(known)):
@@ -68,8 +72,13 @@ def _pod(case: Case, thing: Thing, now: datetime) -> None:
         row = _new(case.workload.pk, thing.attempt, thing.uid)
         is_back, news = False, True
     else:
-        # It had vanished by a cluster's mistake, or was restored with it: what is in a listing that was asked for later is there.
-        is_back = row.vanished_at is not None and thing.asked_at is not None and row.vanished_at < thing.asked_at
+        # It had vanished by a cluster's mistake, or was restored with it: what is in a listing that
+        # was asked for later is there.
+        is_back = (
+            row.vanished_at is not None
+            and thing.asked_at is not None
+            and row.vanished_at < thing.asked_at
+        )
         news = bool(thing.data) and (is_back or thing.is_news_to(row.version))
         if thing.data and not news and not (thing.gone and row.vanished_at is None):
             return
@@ -90,14 +99,22 @@ def _pod(case: Case, thing: Thing, now: datetime) -> None:
 
 
 def _new(workload_id: uuid.UUID, attempt: int, uid: str) -> Pod:
-    """A new row. Made of all its values at once, which takes half the time where thousands are made."""
+    """A new row. Made of all its values at once, which takes half the time where thousands are
+    made.
+    """
     given = {"workload_id": workload_id, "attempt": attempt, "uid": uid}
     return Pod(*(given.get(name, default) for name, default in _DEFAULTS))
 
 
 def _is_strangers(case: Case, thing: Thing) -> bool:
-    """Whether a pod with our labels belongs to somebody else. As long as its attempt's job is not known it is judged by that one's name."""
-    uid = case["job_uid"] if thing.attempt == case.workload.attempt else case.job_uid_of(thing.attempt)
+    """Whether a pod with our labels belongs to somebody else. As long as its attempt's job is not
+    known it is judged by that one's name.
+    """
+    uid = (
+        case["job_uid"]
+        if thing.attempt == case.workload.attempt
+        else case.job_uid_of(thing.attempt)
+    )
     return not is_made_for(thing.data, _kind(case), case.workload.name, uid)
 
 
@@ -105,11 +122,17 @@ def _kind(case: Case) -> str:
     return case.workload.job_kind.rpartition("/")[2]
 
 
-_BY_KIND: Mapping[Kind, Callable[[Case, Thing, datetime], None]] = {"job": _job, "pod": _pod, "podgroup": _pod_group}
+_BY_KIND: Mapping[Kind, Callable[[Case, Thing, datetime], None]] = {
+    "job": _job,
+    "pod": _pod,
+    "podgroup": _pod_group,
+}
 
 
 def fill(row: Pod, data: Object, ahead: timedelta = timedelta(0)) -> None:
-    """The pod's row from its object, told by a clock so much ahead of ours; its rank depends on the others and is not touched."""
+    """The pod's row from its object, told by a clock so much ahead of ours; its rank depends on the
+    others and is not touched.
+    """
     seen = view(data)
     row.name = plain(seen.name, 253)
     row.role = plain(seen.role, 16)
@@ -125,7 +148,12 @@ def fill(row: Pod, data: Object, ahead: timedelta = timedelta(0)) -> None:
     row.created_at = moment(seen.created_at, ahead)
     row.started_at = moment(seen.started_at, ahead)
     row.ended_at = (
-        max((at for end in seen.ends if end.current and (at := moment(end.finished_at, ahead))), default=None) if seen.finished else None
+        max(
+            (at for end in seen.ends if end.current and (at := moment(end.finished_at, ahead))),
+            default=None,
+        )
+        if seen.finished
+        else None
     )
     row.version = version_of(data)[:32]
     row.data = data
@@ -138,4 +166,8 @@ def gpus(amount: Decimal) -> Decimal:
 
 def _unversioned(data: Object) -> Object:
     metadata = data.get("metadata")
-    return data | {"metadata": metadata | {"resourceVersion": ""}} if isinstance(metadata, dict) else data
+    return (
+        data | {"metadata": metadata | {"resourceVersion": ""}}
+        if isinstance(metadata, dict)
+        else data
+    )

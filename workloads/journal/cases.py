@@ -16,12 +16,23 @@ from workloads.journal.telling import Told
 from workloads.models import Attempt, Pod, Workload
 from workloads.observed import Kept, Object
 
-_UNREAD = ("spec", "trouble", "submitted_by", "preemptible", "priority", "auto_delete_seconds", "gpus_requested", "gpu_memory_requested")
+_UNREAD = (
+    "spec",
+    "trouble",
+    "submitted_by",
+    "preemptible",
+    "priority",
+    "auto_delete_seconds",
+    "gpus_requested",
+    "gpu_memory_requested",
+)
 """Of a workload's row what nothing follows from."""
 _JSON = msgspec.json.Decoder(dict)
 """What is read for every change is read fast."""
 LATE = timedelta(hours=2)
-"""For so long the events about a workload that the cluster has let go of still find it: the cluster keeps events for an hour."""
+"""For so long the events about a workload that the cluster has let go of still find it: the cluster
+keeps events for an hour.
+"""
 
 
 @dataclass(slots=True)
@@ -33,7 +44,9 @@ class Case:
     pods: dict[str, Pod] = field(default_factory=dict)
     """By uid: those that are there, of all attempts, and those that the batch speaks of."""
     job_uids: dict[str, int] = field(default_factory=dict)
-    """Its attempts by the uids of their jobs; filled where the batch speaks of something by name, or of earlier attempts."""
+    """Its attempts by the uids of their jobs; filled where the batch speaks of something by name,
+    or of earlier attempts.
+    """
     to: dict[str, Any] = field(default_factory=dict)
     """New values of the workload's fields."""
     written: set[str] = field(default_factory=set)
@@ -61,7 +74,11 @@ class Case:
 
     def live(self) -> list[Pod]:
         """The pods of the current attempt that are there."""
-        return [pod for pod in self.pods.values() if pod.attempt == self.workload.attempt and pod.vanished_at is None]
+        return [
+            pod
+            for pod in self.pods.values()
+            if pod.attempt == self.workload.attempt and pod.vanished_at is None
+        ]
 
     @property
     def job(self) -> Object | None:
@@ -69,7 +86,12 @@ class Case:
         return found
 
 
-def load(cluster_id: uuid.UUID, things: Sequence[Thing], told: Sequence[Told], look: Collection[uuid.UUID]) -> dict[uuid.UUID, Case]:
+def load(
+    cluster_id: uuid.UUID,
+    things: Sequence[Thing],
+    told: Sequence[Told],
+    look: Collection[uuid.UUID],
+) -> dict[uuid.UUID, Case]:
     """The cases of all that these may concern, by id, in three queries however many there are."""
     ids = {thing.workload for thing in things if thing.workload is not None} | set(look)
     names = {(thing.namespace, thing.name) for thing in things if thing.workload is None}
@@ -77,12 +99,18 @@ def load(cluster_id: uuid.UUID, things: Sequence[Thing], told: Sequence[Told], l
     cases = {row.pk: Case(row, row.namespace) for row in _rows(cluster_id, ids, names)}
     if not cases:
         return {}
-    uids = {thing.uid for thing in things if thing.kind == "pod"} | {each.subject_uid for each in told}
+    uids = {thing.uid for thing in things if thing.kind == "pod"} | {
+        each.subject_uid for each in told
+    }
     pods = Pod.objects.filter(Q(vanished_at=None) | Q(uid__in=uids), workload__in=list(cases))
     for pod in pods.defer("data").annotate(written=Cast("data", TextField())):
         pod.data = Kept(_JSON.decode(pod.written))
         cases[pod.workload_id].pods[pod.uid] = pod
-    is_earlier = any(each.workload in cases and each.attempt != cases[each.workload].workload.attempt for each in things if each.workload)
+    is_earlier = any(
+        each.workload in cases and each.attempt != cases[each.workload].workload.attempt
+        for each in things
+        if each.workload
+    )
     if names or is_earlier:
         attempts = Attempt.objects.filter(workload__in=list(cases)).exclude(job_uid="")
         for workload_id, number, uid in attempts.values_list("workload", "number", "job_uid"):
@@ -90,13 +118,19 @@ def load(cluster_id: uuid.UUID, things: Sequence[Thing], told: Sequence[Told], l
     return cases
 
 
-def _rows(cluster_id: uuid.UUID, ids: Collection[uuid.UUID], names: Collection[tuple[str, str]]) -> list[Any]:
+def _rows(
+    cluster_id: uuid.UUID, ids: Collection[uuid.UUID], names: Collection[tuple[str, str]]
+) -> list[Any]:
     wanted = Q(pk__in=ids)
     if names:
         recent = Q(released_at=None) | Q(released_at__gte=timezone.now() - LATE)
         namespaces = {namespace for namespace, _ in names}
-        wanted |= Q(name__in={name for _, name in names}, project__namespace__in=namespaces) & recent
+        wanted |= (
+            Q(name__in={name for _, name in names}, project__namespace__in=namespaces) & recent
+        )
     elif not ids:
         return []
-    found = Workload.objects.filter(wanted, cluster=cluster_id).annotate(namespace=F("project__namespace"))
+    found = Workload.objects.filter(wanted, cluster=cluster_id).annotate(
+        namespace=F("project__namespace")
+    )
     return list(found.defer(*_UNREAD).order_by())

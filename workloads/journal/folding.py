@@ -23,9 +23,16 @@ _ORDER = {"job": 0, "podgroup": 1, "pod": 2}
 
 
 def fold(
-    turn: Turn, cluster_id: uuid.UUID, things: Sequence[Thing], told: Sequence[Told] = (), *, look: Collection[uuid.UUID] = ()
+    turn: Turn,
+    cluster_id: uuid.UUID,
+    things: Sequence[Thing],
+    told: Sequence[Told] = (),
+    *,
+    look: Collection[uuid.UUID] = (),
 ) -> set[uuid.UUID]:
-    """Write what these tell. The answer is which workloads changed. The status of those in `look` is told anew in any case."""
+    """Write what these tell. The answer is which workloads changed. The status of those in `look`
+    is told anew in any case.
+    """
     now = timezone.now()
     cases = load(cluster_id, things, told, look)
     if not cases:
@@ -41,7 +48,11 @@ def fold(
     for pk in look:
         if pk in cases:
             cases[pk].touched = True
-    events = [event for case in cases.values() if case.touched and (event := deriving.follow_up(case, now))]
+    events = [
+        event
+        for case in cases.values()
+        if case.touched and (event := deriving.follow_up(case, now))
+    ]
     counted = _happened(told, by_name, events, now)
     _write(turn, cases, events, counted)
     return {pk for pk, case in cases.items() if case.news or case.to}
@@ -55,28 +66,53 @@ def _by_name(cases: Iterable[Case]) -> Mapping[tuple[str, str], list[Case]]:
     return found
 
 
-def _concerned(thing: Thing, cases: Mapping[uuid.UUID, Case], by_name: Mapping[tuple[str, str], list[Case]]) -> Case | None:
-    """Whose it is. A label alone is not enough: anybody may write it, but only in a namespace of their own."""
+def _concerned(
+    thing: Thing, cases: Mapping[uuid.UUID, Case], by_name: Mapping[tuple[str, str], list[Case]]
+) -> Case | None:
+    """Whose it is. A label alone is not enough: anybody may write it, but only in a namespace of
+    their own.
+    """
     if thing.workload is None:
         return next(iter(by_name.get((thing.namespace, thing.name), ())), None)
     case = cases.get(thing.workload)
     return case if case is not None and thing.namespace in ("", case.namespace) else None
 
 
-def _happened(told: Sequence[Told], by_name: Mapping[tuple[str, str], list[Case]], events: list[Event], now: datetime) -> list[rows.Change]:
-    """New events of the cluster are added to `events`; the answer is what becomes of those that were told again."""
+def _happened(
+    told: Sequence[Told],
+    by_name: Mapping[tuple[str, str], list[Case]],
+    events: list[Event],
+    now: datetime,
+) -> list[rows.Change]:
+    """New events of the cluster are added to `events`; the answer is what becomes of those that
+    were told again.
+    """
     found = {each.uid: (each, *owner) for each in told if (owner := _owner(each, by_name))}
     if not found:
         return []
-    wanted = Event.objects.filter(workload__in={case.workload.pk for _, case, _ in found.values()}, uid__in=found)
-    known = {(row.workload_id, row.uid): row for row in wanted.only("workload", "uid", "count", "at").order_by()}
+    wanted = Event.objects.filter(
+        workload__in={case.workload.pk for _, case, _ in found.values()}, uid__in=found
+    )
+    known = {
+        (row.workload_id, row.uid): row
+        for row in wanted.only("workload", "uid", "count", "at").order_by()
+    }
     changes = []
     for each, case, attempt in found.values():
         row = known.get((case.workload.pk, each.uid))
         if row is None:
             events.append(_row(each, case, attempt, now))
         elif supersedes(each, row.count, row.at):
-            changes.append(rows.Change(row.pk, to={"count": max(each.count, row.count), "at": max(each.at, row.at), "text": each.text}))
+            changes.append(
+                rows.Change(
+                    row.pk,
+                    to={
+                        "count": max(each.count, row.count),
+                        "at": max(each.at, row.at),
+                        "text": each.text,
+                    },
+                )
+            )
         else:
             continue
         case.news = True
@@ -95,13 +131,18 @@ def _owner(told: Told, by_name: Mapping[tuple[str, str], list[Case]]) -> tuple[C
         if owner in case.job_uids:
             return case, case.job_uids[owner]
     for case in candidates:
-        # It may come before what it is about; but not what is about somebody of the same name before.
+        # It may come before what it is about; but not what is about somebody of the same name
+        # before.
         name, kind = case.workload.name, case.workload.job_kind.rpartition("/")[2]
         if told.subject_kind == "Job" and told.subject != name and kind not in INDIRECT:
             continue
         is_made = told.subject_kind == "Pod" or (told.subject_kind == "Job" and kind in INDIRECT)
         unknown = is_made or not case["job_uid"] or not told.subject_uid
-        if unknown and case.workload.released_at is None and told.at > case.workload.created_at - SKEW:
+        if (
+            unknown
+            and case.workload.released_at is None
+            and told.at > case.workload.created_at - SKEW
+        ):
             return case, case.workload.attempt
     return None
 
@@ -124,7 +165,12 @@ def _row(told: Told, case: Case, attempt: int, now: datetime) -> Event:
     )
 
 
-def _write(turn: Turn, cases: Mapping[uuid.UUID, Case], events: Sequence[Event], counted: Sequence[rows.Change]) -> None:
+def _write(
+    turn: Turn,
+    cases: Mapping[uuid.UUID, Case],
+    events: Sequence[Event],
+    counted: Sequence[rows.Change],
+) -> None:
     pods = [case.pods[uid] for case in cases.values() for uid in case.written]
     rows.insert(Pod, pods, unique=("workload", "uid"), update=_POD_FIELDS)
     changed, mirrored = [], []
@@ -133,7 +179,13 @@ def _write(turn: Turn, cases: Mapping[uuid.UUID, Case], events: Sequence[Event],
         if not (case.news or case.to):
             continue
         turn.changed(row.project_id)
-        changed.append(rows.Change(row.pk, {"status": row.status, "attempt": row.attempt}, {**case.to, "changed": turn.position}))
+        changed.append(
+            rows.Change(
+                row.pk,
+                {"status": row.status, "attempt": row.attempt},
+                {**case.to, "changed": turn.position},
+            )
+        )
         mirror = {name: case.to[name] for name in MIRRORED if name in case.to}
         if mirror and row.status != Status.DELETING:
             mirrored.append(rows.Change(row.pk, {"number": row.attempt}, mirror))

@@ -1,4 +1,6 @@
-"""Many rows written by few statements: one for all that change the same fields, however many they are."""
+"""Many rows written by few statements: one for all that change the same fields, however many they
+are.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +13,16 @@ from django.db import connection, models
 
 
 class Raced(Exception):
-    """A row was not as it had been read: somebody wrote it beside the journal. Nothing may be kept of the turn."""
+    """A row was not as it had been read: somebody wrote it beside the journal. Nothing may be kept
+    of the turn.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one row, found by its `key`, becomes (`to`), provided that it is as `was` says. Both are values by field name."""
+    """What one row, found by its `key`, becomes (`to`), provided that it is as `was` says. Both are
+    values by field name.
+    """
 
     key: Any
     was: Mapping[str, Any] = field(default_factory=dict)
@@ -24,31 +30,57 @@ class Change:
 
 
 def update(model: type[models.Model], key: str, changes: Iterable[Change]) -> None:
-    """Change the rows whose field `key` is one of the changes' keys. Raises Raced when one is not as it was."""
+    """Change the rows whose field `key` is one of the changes' keys. Raises Raced when one is not
+    as it was.
+    """
     alike: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Change]] = {}
     for change in changes:
         if change.to:
-            alike.setdefault((tuple(sorted(change.was)), tuple(sorted(change.to))), []).append(change)
+            alike.setdefault((tuple(sorted(change.was)), tuple(sorted(change.to))), []).append(
+                change
+            )
     for (was, to), listed in alike.items():
         found = [_Column(model, key, [change.key for change in listed])]
         found += [_Column(model, name, [change.was[name] for change in listed]) for name in was]
-        count = _updated(model, found, [_Column(model, name, [change.to[name] for change in listed]) for name in to])
+        count = _updated(
+            model,
+            found,
+            [_Column(model, name, [change.to[name] for change in listed]) for name in to],
+        )
         if count != len(listed):
-            raise Raced(f"{count} of {len(listed)} rows of {model.__name__} were as they had been read")
+            raise Raced(
+                f"{count} of {len(listed)} rows of {model.__name__} were as they had been read"
+            )
 
 
-def insert(model: type[models.Model], rows: Sequence[models.Model], *, unique: Sequence[str] = (), update: Sequence[str] = ()) -> None:
-    """Add these rows, whose keys the database makes. Where there is one with the same `unique` fields, its fields of `update` change."""
+def insert(
+    model: type[models.Model],
+    rows: Sequence[models.Model],
+    *,
+    unique: Sequence[str] = (),
+    update: Sequence[str] = (),
+) -> None:
+    """Add these rows, whose keys the database makes. Where there is one with the same `unique`
+    fields, its fields of `update` change.
+    """
     if not rows:
         return
     fields = [each for each in model._meta.concrete_fields if not each.primary_key]
-    columns = [_Column(model, each.name, list(map(attrgetter(each.attname), rows))) for each in fields]
+    columns = [
+        _Column(model, each.name, list(map(attrgetter(each.attname), rows))) for each in fields
+    ]
     names = ", ".join(column.name for column in columns)
     conflict = ""
     if unique:
-        setting = ", ".join(f"{name} = EXCLUDED.{name}" for name in (_column(model, each) for each in update))
-        conflict = f" ON CONFLICT ({', '.join(_column(model, each) for each in unique)}) DO UPDATE SET {setting}"
-    # Names come from the models and values are parameters: nothing in these statements is anybody's text.
+        setting = ", ".join(
+            f"{name} = EXCLUDED.{name}" for name in (_column(model, each) for each in update)
+        )
+        conflict = (
+            f" ON CONFLICT ({', '.join(_column(model, each) for each in unique)}) DO UPDATE SET "
+            f"{setting}"
+        )
+    # Names come from the models and values are parameters: nothing in these statements is anybody's
+    # text.
     begin = f"INSERT INTO {_table(model)} ({names})"
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -59,16 +91,25 @@ def insert(model: type[models.Model], rows: Sequence[models.Model], *, unique: S
             cursor.executemany(f"{begin} VALUES ({marks}){conflict}", _lines(columns))
 
 
-def _updated(model: type[models.Model], found: Sequence["_Column"], set_: Sequence["_Column"]) -> int:
+def _updated(
+    model: type[models.Model], found: Sequence["_Column"], set_: Sequence["_Column"]
+) -> int:
     """How many rows there were that are as `found` says, and now are as `set_` says as well."""
     table = _table(model)
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             columns = [*found, *set_]
             names = ", ".join(f"c{number}" for number in range(len(columns)))
-            setting = ", ".join(f"{each.name} = v.c{number}" for number, each in enumerate(set_, len(found)))
-            where = " AND ".join(f"{table}.{each.name} = v.c{number}" for number, each in enumerate(found))
-            sql = f"UPDATE {table} SET {setting} FROM {_unnested(columns)} AS v ({names}) WHERE {where}"  # noqa: S608 - see insert
+            setting = ", ".join(
+                f"{each.name} = v.c{number}" for number, each in enumerate(set_, len(found))
+            )
+            where = " AND ".join(
+                f"{table}.{each.name} = v.c{number}" for number, each in enumerate(found)
+            )
+            sql = (
+                f"UPDATE {table} SET {setting} "  # noqa: S608 - see insert
+                f"FROM {_unnested(columns)} AS v ({names}) WHERE {where}"
+            )
             cursor.execute(sql, [column.values for column in columns])
         else:
             setting = ", ".join(f"{each.name} = %s" for each in set_)
@@ -99,7 +140,9 @@ def _column(model: type[models.Model], name: str) -> str:
 
 
 class _Column:
-    """One column of all lines: its quoted name, its type, and its values as the database takes them."""
+    """One column of all lines: its quoted name, its type, and its values as the database takes
+    them.
+    """
 
     def __init__(self, model: type[models.Model], name: str, values: list[Any]) -> None:
         found = model._meta.get_field(name)
@@ -108,11 +151,25 @@ class _Column:
         self.type = found.db_type(connection)
         self.values: list[Any]
         if isinstance(found, models.JSONField):
-            self.values = [None if value is None else msgspec.json.encode(value).decode() for value in values]
-        elif isinstance(found, models.CharField | models.TextField | models.IntegerField | models.BooleanField | models.FloatField):
+            self.values = [
+                None if value is None else msgspec.json.encode(value).decode() for value in values
+            ]
+        elif isinstance(
+            found,
+            models.CharField
+            | models.TextField
+            | models.IntegerField
+            | models.BooleanField
+            | models.FloatField,
+        ):
             named = any(issubclass(kind, Enum) for kind in set(map(type, values)))
-            self.values = [value.value if isinstance(value, Enum) else value for value in values] if named else values
+            self.values = (
+                [value.value if isinstance(value, Enum) else value for value in values]
+                if named
+                else values
+            )
         else:
-            # Of moments, amounts and the ids of workloads there are few different ones in many rows.
+            # Of moments, amounts and the ids of workloads there are few different ones in many
+            # rows.
             known = {value: found.get_db_prep_save(value, connection) for value in set(values)}
             self.values = [known[value] for value in values]

@@ -1,4 +1,6 @@
-"""What was seen in a cluster, made ready before the transaction: bounded, named, and told apart from garbage."""
+"""What was seen in a cluster, made ready before the transaction: bounded, named, and told apart
+from garbage.
+"""
 
 import functools
 import logging
@@ -19,10 +21,12 @@ Kind = Literal["job", "pod", "podgroup", "event"]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One object as the cluster told it; with `gone` it is not there any more, and the object is how it last was.
+    """One object as the cluster told it; with `gone` it is not there any more, and the object is
+    how it last was.
 
-    `instead_of` is the version of it that was known before the cluster was asked: that one is older, whatever the numbers say.
-    `asked_at` is when the cluster was asked for all there is, and showed it.
+    `instead_of` is the version of it that was known before the cluster was asked: that one is
+    older, whatever the numbers say. `asked_at` is when the cluster was asked for all there is, and
+    showed it.
     """
 
     kind: Kind
@@ -34,10 +38,11 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A job, pod or PodGroup. `workload` and `attempt` are those of its labels, and `owner` is the uid of what controls it.
+    """A job, pod or PodGroup. `workload` and `attempt` are those of its labels, and `owner` is the
+    uid of what controls it.
 
-    A PodGroup has no such labels: its `name` and `owner` are those of the job it is for. What is known
-    to be gone from a listing only has no `data`.
+    A PodGroup has no such labels: its `name` and `owner` are those of the job it is for. What is
+    known to be gone from a listing only has no `data`.
     """
 
     kind: Kind
@@ -59,14 +64,18 @@ class Thing:
 
 
 def things(seen: Iterable[Seen]) -> Iterator[Thing]:
-    """The jobs, pods and PodGroups that may be ours, of each object the newest state; what cannot be one is logged and left out."""
+    """The jobs, pods and PodGroups that may be ours, of each object the newest state; what cannot
+    be one is logged and left out.
+    """
     newest: dict[tuple[str, str], Thing] = {}
     for each in seen:
         if each.kind == "event":
             continue
         thing = _thing(each)
         if thing is None:
-            log.info("a %s that cannot be one of ours is left out: %r", each.kind, _who(each.object))
+            log.info(
+                "a %s that cannot be one of ours is left out: %r", each.kind, _who(each.object)
+            )
             continue
         key = (thing.kind, thing.uid)
         before = newest.pop(key, None)
@@ -76,7 +85,9 @@ def things(seen: Iterable[Seen]) -> Iterator[Thing]:
 
 
 def is_newer(version: str, than: str) -> bool:
-    """Whether a resource version is newer than another one; one that is no number is taken for newer than any."""
+    """Whether a resource version is newer than another one; one that is no number is taken for
+    newer than any.
+    """
     new, old = order(version), order(than)
     return new is None or old is None or new > old
 
@@ -110,7 +121,11 @@ def _thing(seen: Seen) -> Thing | None:
     uid = uid_of(data)
     if not uid or (seen.kind != "podgroup" and (workload is None or not attempt)):
         return None
-    if seen.kind == "job" and "kind" not in data and not any(name.endswith("ReplicaSpecs") for name in data["spec"]):
+    if (
+        seen.kind == "job"
+        and "kind" not in data
+        and not any(name.endswith("ReplicaSpecs") for name in data["spec"])
+    ):
         # The items of a list of a built-in kind do not say what they are.
         data["kind"] = "Job"
     owner = plain(controller(data).get("uid"), 64)
@@ -134,8 +149,12 @@ def _thing(seen: Seen) -> Thing | None:
 
 
 def group_of(name: str) -> tuple[str, str]:
-    """The name and the uid of the job that a PodGroup is for: KAI calls it pg-NAME-UID. Empty for any other name."""
-    return (name[3:-37], name[-36:]) if name.startswith("pg-") and _workload(name[-36:]) else ("", "")
+    """The name and the uid of the job that a PodGroup is for: KAI calls it pg-NAME-UID. Empty for
+    any other name.
+    """
+    return (
+        (name[3:-37], name[-36:]) if name.startswith("pg-") and _workload(name[-36:]) else ("", "")
+    )
 
 
 def _workload(value: object) -> uuid.UUID | None:
@@ -152,7 +171,11 @@ def _uuid(text: str) -> uuid.UUID | None:
 
 
 def _attempt(value: object) -> int:
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 7 else 0
+    return (
+        int(value)
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 7
+        else 0
+    )
 
 
 def _who(obj: object) -> str:

@@ -13,7 +13,9 @@ from workloads.observed import Object, number, part, plain
 log = logging.getLogger(__name__)
 
 SKEW = timedelta(minutes=1)
-"""By how much the cluster's clock may be behind ours: what it dates yet earlier is of something before, or not to be believed."""
+"""By how much the cluster's clock may be behind ours: what it dates yet earlier is of something
+before, or not to be believed.
+"""
 
 _REPLICA = re.compile(r"(.+)-[a-z]{1,16}-[0-9]{1,6}")
 _RUN = re.compile(r"(.+?)(-[0-9]{1,6})?-[a-z0-9]{5}")
@@ -23,7 +25,9 @@ _MOST = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An event of the cluster. `names` are those of the workloads that it may be about, `subject_uid` the uid of what it names."""
+    """An event of the cluster. `names` are those of the workloads that it may be about,
+    `subject_uid` the uid of what it names.
+    """
 
     uid: str
     namespace: str
@@ -41,14 +45,18 @@ class Told:
 
 
 def read(seen: Iterable[Seen], ahead: timedelta = timedelta(0)) -> Iterator[Told]:
-    """The events among these that may be about a workload of ours, each once, as last told. `ahead` is the cluster's clock, of ours."""
+    """The events among these that may be about a workload of ours, each once, as last told. `ahead`
+    is the cluster's clock, of ours.
+    """
     newest: dict[str, Told] = {}
     for each in seen:
         if each.kind != "event" or each.gone:
             # That the cluster forgets an event is no news: the row stays.
             continue
         told = _told(each.object if isinstance(each.object, dict) else {}, ahead)
-        if told is not None and (told.uid not in newest or supersedes(told, newest[told.uid].count, newest[told.uid].at)):
+        if told is not None and (
+            told.uid not in newest or supersedes(told, newest[told.uid].count, newest[told.uid].at)
+        ):
             newest[told.uid] = told
     return iter(newest.values())
 
@@ -59,7 +67,9 @@ def supersedes(told: Told, count: int, at: datetime) -> bool:
 
 
 def moment(value: object, ahead: timedelta = timedelta(0)) -> datetime | None:
-    """RFC 3339 text as a moment of ours, told by a clock that is so much ahead; None for anything else."""
+    """RFC 3339 text as a moment of ours, told by a clock that is so much ahead; None for anything
+    else.
+    """
     found = _moment(value) if isinstance(value, str) and len(value) < 64 else None
     try:
         return found - ahead if found is not None else None
@@ -78,23 +88,36 @@ def _moment(text: str) -> datetime | None:
 
 
 def refined(at: datetime, now: datetime) -> datetime:
-    """A moment of the cluster's that is known to the second: as late in it as we may have heard, so that our own moments compare."""
+    """A moment of the cluster's that is known to the second: as late in it as we may have heard, so
+    that our own moments compare.
+    """
     return at if at.microsecond or now < at else min(now, at + _SECOND)
 
 
 def _told(event: Object, ahead: timedelta) -> Told | None:
     about = part(event, "involvedObject") or part(event, "regarding")
-    namespace, subject, kind = (plain(about.get(name), 253) for name in ("namespace", "name", "kind"))
+    namespace, subject, kind = (
+        plain(about.get(name), 253) for name in ("namespace", "name", "kind")
+    )
     names = _names(kind, subject)
     uid = uid_of(event)
     if not names or not namespace or not uid:
         return None
     series, metadata = part(event, "series"), part(event, "metadata")
-    moments = [series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"), metadata.get("creationTimestamp")]
+    moments = [
+        series.get("lastObservedTime"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+        metadata.get("creationTimestamp"),
+    ]
     at = next((found for each in moments if (found := moment(each, ahead)) is not None), None)
     if at is None:
         return None
-    source = event.get("reportingComponent") or event.get("reportingController") or part(event, "source").get("component")
+    source = (
+        event.get("reportingComponent")
+        or event.get("reportingController")
+        or part(event, "source").get("component")
+    )
     return Told(
         uid=uid,
         namespace=namespace,
@@ -103,7 +126,8 @@ def _told(event: Object, ahead: timedelta) -> Told | None:
         subject=subject,
         subject_uid=plain(about.get("uid"), 64),
         at=at,
-        first_at=moment(event.get("firstTimestamp"), ahead) or moment(event.get("eventTime"), ahead),
+        first_at=moment(event.get("firstTimestamp"), ahead)
+        or moment(event.get("eventTime"), ahead),
         count=min(_MOST, max(1, number(series.get("count")), number(event.get("count")))),
         is_warning=event.get("type") == "Warning",
         reason=plain(event.get("reason"), 128),

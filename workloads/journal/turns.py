@@ -10,7 +10,9 @@ from workloads.models import Position
 
 
 class Turn:
-    """`position` is that of everything written in this turn. It is taken only if something is: see `changed`."""
+    """`position` is that of everything written in this turn. It is taken only if something is: see
+    `changed`.
+    """
 
     def __init__(self, position: int) -> None:
         self.position = position
@@ -23,9 +25,11 @@ class Turn:
 
 @contextlib.contextmanager
 def turn() -> Iterator[Turn]:
-    """A transaction that nobody else's turn overlaps, so that positions are committed in their order. Keep it short.
+    """A transaction that nobody else's turn overlaps, so that positions are committed in their
+    order. Keep it short.
 
-    At its end the position is raised, and open pages are woken once it is committed; a turn that changed nothing leaves no trace.
+    At its end the position is raised, and open pages are woken once it is committed; a turn that
+    changed nothing leaves no trace.
     """
     with transaction.atomic():
         row, _ = Position.objects.select_for_update().get_or_create(pk=1)

@@ -1,4 +1,6 @@
-"""Reading the log of one run of a container to its end, whatever happens in between. Runs in a thread; knows no database."""
+"""Reading the log of one run of a container to its end, whatever happens in between. Runs in a
+thread; knows no database.
+"""
 
 import errno
 import threading
@@ -52,7 +54,9 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`note` says in a sentence why the log is not read on, or is lost; `wait` is in seconds, before the next turn."""
+    """`note` says in a sentence why the log is not read on, or is lost; `wait` is in seconds,
+    before the next turn.
+    """
 
     end: End
     note: str = ""
@@ -61,7 +65,9 @@ class Outcome:
 
 @dataclass(slots=True)
 class Progress:
-    """What is captured so far, for whoever writes it into the database. Replaced field by field, read without a lock."""
+    """What is captured so far, for whoever writes it into the database. Replaced field by field,
+    read without a lock.
+    """
 
     size: int = 0
     first: int | None = None
@@ -82,10 +88,16 @@ class _NotOurs(Exception):
 
 
 class Capture:
-    """One log. `turn` reads until the end, a failure, or `cut`; call it again, in one thread at a time, after AGAIN."""
+    """One log. `turn` reads until the end, a failure, or `cut`; call it again, in one thread at a
+    time, after AGAIN.
+    """
 
     def __init__(
-        self, target: Target, sight: Sight, gaps: Sequence[dict[str, Any]] = (), writer: Callable[[Path], Writer] = Writer
+        self,
+        target: Target,
+        sight: Sight,
+        gaps: Sequence[dict[str, Any]] = (),
+        writer: Callable[[Path], Writer] = Writer,
     ) -> None:
         self.target = target
         self.progress = Progress(gaps=list(gaps))
@@ -94,7 +106,9 @@ class Capture:
         self._wire = Wire()
         self._lock = threading.Lock()
         self._read_clean = False
-        """The last reading came to an end by itself, and there was no trouble since: nothing was missed. A status may lag behind it."""
+        """The last reading came to an end by itself, and there was no trouble since: nothing was
+        missed. A status may lag behind it.
+        """
         self._trouble = ""
         """What kept it from being read, the last time; "" once it was read again."""
 
@@ -104,7 +118,9 @@ class Capture:
             self._wire.cut()
 
     def moved(self, sight: Sight) -> None:
-        """What the pod's row says now. A stream that may be of a later run, and silent, is ended."""
+        """What the pod's row says now. A stream that may be of a later run, and silent, is
+        ended.
+        """
         if sight in (Sight.PREVIOUS, Sight.OVER) and self._sight is Sight.RUNNING:
             self._sight = sight
             self.cut()
@@ -124,7 +140,12 @@ class Capture:
         except Busy:
             return Outcome(End.AGAIN, "Another process captures it.", LATER)
         except OSError as error:
-            return self._again(DISK_FULL if error.errno in _FULL else f"The log's file cannot be written: {error.strerror}.", LATER)
+            return self._again(
+                DISK_FULL
+                if error.errno in _FULL
+                else f"The log's file cannot be written: {error.strerror}.",
+                LATER,
+            )
         except KubeError as error:
             return self._again(f"The cluster does not give it: {error.message}.", SOON)
 
@@ -143,7 +164,8 @@ class Capture:
 
     def _read_all(self, client: Client, writer: Writer) -> Outcome:
         self._tell(writer)
-        # What the pod's row said may be old: whose log comes is known only of a pod that was there just before it was asked for.
+        # What the pod's row said may be old: whose log comes is known only of a pod that was there
+        # just before it was asked for.
         sight = self._look(client)
         while True:
             self._sight = known = sight
@@ -157,7 +179,8 @@ class Capture:
                 if not self._read(client, writer, known):
                     return Outcome(End.COMPLETE)
                 self._read_clean = True
-                # An end that came when the run had ended is the end; before that, the server may just have gone away.
+                # An end that came when the run had ended is the end; before that, the server may
+                # just have gone away.
                 if known in (Sight.ENDED, Sight.PREVIOUS):
                     return Outcome(End.COMPLETE)
                 sight = self._look(client)
@@ -207,7 +230,10 @@ class Capture:
         fresh = [line for line in lines if overlap.fresh(line)]
         if overlap.missing:
             overlap.missing = False
-            self._gap("The cluster had dropped older lines of this log before they were read.", offset=writer.size)
+            self._gap(
+                "The cluster had dropped older lines of this log before they were read.",
+                offset=writer.size,
+            )
         room = self.target.bound - writer.size
         kept: list[bytes] = []
         for line in fresh:
@@ -219,14 +245,19 @@ class Capture:
         self._trouble = ""
         self._tell(writer)
         if len(kept) < len(fresh):
-            self._gap(f"The log is longer than the {self.target.bound >> 20} MiB that are kept of one: the rest is not here.")
+            self._gap(
+                f"The log is longer than the {self.target.bound >> 20} MiB that are kept of one: "
+                "the rest is not here."
+            )
             return False
         return True
 
     def _sure(self, client: Client, known: Sight) -> None:
-        """The answer has begun: it is of this run if the run was the newest before it and still is, or the one before, likewise.
+        """The answer has begun: it is of this run if the run was the newest before it and still is,
+        or the one before, likewise.
 
-        So is that of a pod that was there just before, and whose name nobody has now: operators remove the last pods of a job as they end.
+        So is that of a pod that was there just before, and whose name nobody has now: operators
+        remove the last pods of a job as they end.
         """
         sight = self._look(client)
         if sight in (known, Sight.GONE) or (known is Sight.RUNNING and sight is Sight.ENDED):
@@ -251,18 +282,34 @@ class Capture:
 
     def _over(self) -> Outcome:
         if not self.progress.size:
-            return Outcome(End.LOST, f"The container was started again, and its log dropped, before it was read.{self._why()}")
+            return Outcome(
+                End.LOST,
+                (
+                    "The container was started again, and its log dropped, before it was "
+                    f"read.{self._why()}"
+                ),
+            )
         if not self._read_clean:
-            self._gap(f"The container was started again before the rest of this log was read.{self._why()}")
+            self._gap(
+                "The container was started again before the rest of this log was "
+                f"read.{self._why()}"
+            )
         return Outcome(End.COMPLETE)
 
     def _why(self) -> str:
         return f" Before that: {self._trouble}" if self._trouble else ""
 
     def _tell(self, writer: Writer) -> None:
-        self.progress.first, self.progress.last, self.progress.size = writer.first, writer.last, writer.size
+        self.progress.first, self.progress.last, self.progress.size = (
+            writer.first,
+            writer.last,
+            writer.size,
+        )
 
     def _gap(self, cause: str, offset: int | None = None) -> None:
         at = self.progress.size if offset is None else offset
         if len(self.progress.gaps) < MOST_GAPS:
-            self.progress.gaps = [*self.progress.gaps, {"at": stamps.text(time.time_ns()), "cause": cause, "offset": at}]
+            self.progress.gaps = [
+                *self.progress.gaps,
+                {"at": stamps.text(time.time_ns()), "cause": cause, "offset": at},
+            ]

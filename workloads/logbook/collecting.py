@@ -1,6 +1,8 @@
-"""Capturing the logs of one cluster while its pods run: who is read, by how many at once, and what is told of it in the database.
+"""Capturing the logs of one cluster while its pods run: who is read, by how many at once, and what
+is told of it in the database.
 
-Each log is read in a thread of its own that knows no database; this one knows, and is the only one that writes the rows.
+Each log is read in a thread of its own that knows no database; this one knows, and is the only one
+that writes the rows.
 """
 
 import logging
@@ -75,7 +77,9 @@ def _client(cluster: uuid.UUID) -> Client:
 
 
 class Collector:
-    """The logs of one cluster. `turn` does what there is to do now; `run` does so until it is stopped."""
+    """The logs of one cluster. `turn` does what there is to do now; `run` does so until it is
+    stopped.
+    """
 
     def __init__(
         self,
@@ -102,8 +106,11 @@ class Collector:
                 try:
                     self.turn()
                 except Exception:
-                    # The edge of a loop that must go on: one turn's trouble, whatever it is, must not end the capture of all logs.
-                    log.exception("a turn of capturing the logs of cluster %s failed", self._cluster)
+                    # The edge of a loop that must go on: one turn's trouble, whatever it is, must
+                    # not end the capture of all logs.
+                    log.exception(
+                        "a turn of capturing the logs of cluster %s failed", self._cluster
+                    )
                     self._stop.wait(EVERY)
                 finally:
                     # A process follows more clusters than it may have connections to the database.
@@ -115,7 +122,9 @@ class Collector:
             self.close()
 
     def turn(self) -> None:
-        """Take in what has ended, find what is new, start what can be started, and tell how far all of it is."""
+        """Take in what has ended, find what is new, start what can be started, and tell how far all
+        of it is.
+        """
         self._reap()
         self._find()
         self._start()
@@ -136,7 +145,13 @@ class Collector:
             self._reap()
             self._tell(all_of_it=True)
         except DatabaseError as error:
-            log.warning("the last state of logs could not be written, and is found again in their files: %s", error)
+            log.warning(
+                (
+                    "the last state of logs could not be written, and is found again in their "
+                    "files: %s"
+                ),
+                error,
+            )
 
     def _find(self) -> None:
         seen = rows.unread(self._cluster)
@@ -171,9 +186,19 @@ class Collector:
                 continue
             namespace = row.pod.workload.project.namespace
             bound = settings.OPTIONS.log_bytes_container
-            target = Target(namespace, row.pod.name, row.pod.uid, row.container, row.run, places.local(row.path), bound)
+            target = Target(
+                namespace,
+                row.pod.name,
+                row.pod.uid,
+                row.container,
+                row.run,
+                places.local(row.path),
+                bound,
+            )
             told = (row.size, len(row.gaps), row.note)
-            self._jobs[row.pk] = _Job(row.pk, pod.id, Capture(target, run.sight, row.gaps), urgent, told=told)
+            self._jobs[row.pk] = _Job(
+                row.pk, pod.id, Capture(target, run.sight, row.gaps), urgent, told=told
+            )
 
     def _forget(self, pod: int) -> None:
         state = self._pods.pop(pod)
@@ -185,19 +210,26 @@ class Collector:
     def _start(self) -> None:
         now = time.monotonic()
         running = [job for job in self._jobs.values() if job.thread is not None]
-        ready = sorted((job for job in self._jobs.values() if job.thread is None and job.not_before <= now), key=_first_come)
+        ready = sorted(
+            (job for job in self._jobs.values() if job.thread is None and job.not_before <= now),
+            key=_first_come,
+        )
         room = max(0, self._at_once - len(running))
         client = self._connected() if ready else None
         if client is None:
             return
         for job in ready[:room]:
             job.began, job.outcome = now, None
-            job.thread = threading.Thread(target=self._read, args=(job, client), name=f"log {job.id}", daemon=True)
+            job.thread = threading.Thread(
+                target=self._read, args=(job, client), name=f"log {job.id}", daemon=True
+            )
             job.thread.start()
         waiting = ready[room:]
         for job in waiting:
             job.note = job.note or WAITS.format(self._at_once)
-        held = sorted((job for job in running if now - job.began > SLICE), key=lambda job: job.began)
+        held = sorted(
+            (job for job in running if now - job.began > SLICE), key=lambda job: job.began
+        )
         for job in held[: len(waiting)]:
             job.capture.cut()
 
@@ -212,9 +244,12 @@ class Collector:
         try:
             job.outcome = job.capture.turn(client)
         except Exception as error:
-            # The edge of a thread: what one log's bytes or answers bring about must not be lost in silence, nor end the others.
+            # The edge of a thread: what one log's bytes or answers bring about must not be lost in
+            # silence, nor end the others.
             log.exception("reading log %d failed", job.id)
-            job.outcome = Outcome(End.AGAIN, f"Reading it failed: {type(error).__name__}.", LONGEST_WAIT)
+            job.outcome = Outcome(
+                End.AGAIN, f"Reading it failed: {type(error).__name__}.", LONGEST_WAIT
+            )
         if job.outcome.end is not End.AGAIN:
             self._woken.set()
 
@@ -229,11 +264,16 @@ class Collector:
             job.thread = None
             outcome = job.outcome or Outcome(End.AGAIN, wait=LONGEST_WAIT)
             if outcome.end is End.AGAIN:
-                job.failures = job.failures + 1 if outcome.note and now - job.began < LONGEST_WAIT else 0
+                job.failures = (
+                    job.failures + 1 if outcome.note and now - job.began < LONGEST_WAIT else 0
+                )
                 job.not_before = now + min(LONGEST_WAIT, outcome.wait * 2 ** min(job.failures, 6))
                 job.note = outcome.note
             else:
-                over[job.id] = (Log.State.COMPLETE if outcome.end is End.COMPLETE else Log.State.LOST, outcome.note)
+                over[job.id] = (
+                    Log.State.COMPLETE if outcome.end is End.COMPLETE else Log.State.LOST,
+                    outcome.note,
+                )
         if over:
             rows.told({pk: (self._jobs[pk].capture.progress, over[pk][1]) for pk in over})
             rows.settled(over)
@@ -244,7 +284,9 @@ class Collector:
                     state.open.discard(pk)
 
     def _move(self) -> None:
-        """Put what has ended into the object store, where there is one; what fails is found by the hourly sweep."""
+        """Put what has ended into the object store, where there is one; what fails is found by the
+        hourly sweep.
+        """
         if storing.is_set() and not (self._mover and self._mover.is_alive()):
             self._mover = threading.Thread(target=_moved, name="mover of logs", daemon=True)
             self._mover.start()
@@ -265,17 +307,22 @@ def _moved() -> None:
     try:
         storing.sweep()
     except Exception:
-        # The edge of a thread: whatever the object store's client raises, the files are still here and the next sweep finds them.
+        # The edge of a thread: whatever the object store's client raises, the files are still here
+        # and the next sweep finds them.
         log.exception("ended logs could not be moved to the object store")
     finally:
         db_connections.close_all()
 
 
 def _first_come(job: _Job) -> tuple[bool, float]:
-    """What has ended may be removed by the cluster at any time, so it comes first; then whoever waits longest."""
+    """What has ended may be removed by the cluster at any time, so it comes first; then whoever
+    waits longest.
+    """
     return not job.urgent, job.began
 
 
 def collect(cluster_id: uuid.UUID, stop: threading.Event, woken: threading.Event) -> None:
-    """Capture the logs of a cluster's pods until `stop`, in this thread and one for each log. `woken` says that pods have changed."""
+    """Capture the logs of a cluster's pods until `stop`, in this thread and one for each log.
+    `woken` says that pods have changed.
+    """
     Collector(cluster_id, stop, woken).run()

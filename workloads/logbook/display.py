@@ -1,4 +1,6 @@
-"""A line as a page shows it: text, and which parts of it are coloured. What a program wrote is a stranger's text, here and in the page."""
+"""A line as a page shows it: text, and which parts of it are coloured. What a program wrote is a
+stranger's text, here and in the page.
+"""
 
 import re
 from dataclasses import dataclass
@@ -12,21 +14,45 @@ Span = tuple[int, int, str]
 _ESCAPE = re.compile(
     r"\x1b\[([0-9;:]{0,64})m"  # a colour
     r"|\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]"  # any other control sequence
-    r"|\x1b[\]PX^_][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?"  # a string for the terminal: its title, a link
+    # a string for the terminal: its title, a link
+    r"|\x1b[\]PX^_][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?"
     r"|\x1b[ -/]{0,4}[0-~]?"
     r"|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]"
 )
 _ESCAPE_BYTES = re.compile(
-    rb"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]|\x1b[\]PX^_][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|\x1b[ -/]{0,4}[0-~]?",
+    rb"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]"
+    rb"|\x1b[\]PX^_][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|\x1b[ -/]{0,4}[0-~]?",
 )
-_CONTROLS = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10)} | {127: "\u2421"}
+_CONTROLS = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10)} | {
+    127: "\u2421"
+}
 _CONTROLS |= dict.fromkeys(range(0x80, 0xA0), "\ufffd")
 _FLAGS = {1: "bold", 2: "faint", 3: "italic", 4: "underline", 7: "inverse", 9: "struck"}
-_ENDS = {22: ("bold", "faint"), 23: ("italic",), 24: ("underline",), 27: ("inverse",), 29: ("struck",)}
+_ENDS = {
+    22: ("bold", "faint"),
+    23: ("italic",),
+    24: ("underline",),
+    27: ("inverse",),
+    29: ("struck",),
+}
 _RGB = (
-    (0, 0, 0), (205, 0, 0), (0, 205, 0), (205, 205, 0), (0, 0, 238), (205, 0, 205), (0, 205, 205), (229, 229, 229),
-    (127, 127, 127), (255, 0, 0), (0, 255, 0), (255, 255, 0), (92, 92, 255), (255, 0, 255), (0, 255, 255), (255, 255, 255),
-)  # fmt: skip
+    (0, 0, 0),
+    (205, 0, 0),
+    (0, 205, 0),
+    (205, 205, 0),
+    (0, 0, 238),
+    (205, 0, 205),
+    (0, 205, 205),
+    (229, 229, 229),
+    (127, 127, 127),
+    (255, 0, 0),
+    (0, 255, 0),
+    (255, 255, 0),
+    (92, 92, 255),
+    (255, 0, 255),
+    (0, 255, 255),
+    (255, 255, 255),
+)
 _STEPS = (0, 95, 135, 175, 215, 255)
 
 
@@ -40,7 +66,9 @@ class Shown:
 
 
 def shown(raw: bytes) -> Shown:
-    """What a person sees of a stored line, without its time. Control characters become visible signs, escape sequences do not."""
+    """What a person sees of a stored line, without its time. Control characters become visible
+    signs, escape sequences do not.
+    """
     _, begin = stamps.read(raw[:64])
     body = raw[begin : begin + LONGEST_SHOWN]
     text = body.decode("utf-8", "replace").removesuffix("\r")
@@ -59,7 +87,9 @@ def searchable(raw: bytes) -> bytes:
 
 
 def coloured(text: str) -> tuple[str, tuple[Span, ...]]:
-    """The text without escape sequences, and what its colours were. Colours beyond the sixteen become the nearest of these."""
+    """The text without escape sequences, and what its colours were. Colours beyond the sixteen
+    become the nearest of these.
+    """
     parts: list[str] = []
     spans: list[Span] = []
     style = _Style()
@@ -91,10 +121,15 @@ class _Style:
 
     def classes(self) -> str:
         names = [f"ansi-{flag}" for flag in sorted(self._flags)]
-        return " ".join(names + [f"ansi-{ground}-{colour}" for ground, colour in sorted(self._colours.items())])
+        return " ".join(
+            names + [f"ansi-{ground}-{colour}" for ground, colour in sorted(self._colours.items())]
+        )
 
     def take(self, codes: str) -> None:
-        numbers = [int(code) if code and len(code) < 5 else 0 for code in codes.replace(":", ";").split(";")]
+        numbers = [
+            int(code) if code and len(code) < 5 else 0
+            for code in codes.replace(":", ";").split(";")
+        ]
         while numbers:
             code = numbers.pop(0)
             if code in (38, 48):
@@ -112,7 +147,12 @@ class _Style:
         elif code in (39, 49):
             self._colours.pop("fg" if code == 39 else "bg", None)
         else:
-            for first, ground, offset in ((30, "fg", 0), (40, "bg", 0), (90, "fg", 8), (100, "bg", 8)):
+            for first, ground, offset in (
+                (30, "fg", 0),
+                (40, "bg", 0),
+                (90, "fg", 8),
+                (100, "bg", 8),
+            ):
                 if first <= code < first + 8:
                     self._colours[ground] = code - first + offset
 

@@ -1,4 +1,6 @@
-"""Lines out of a file, forwards and backwards, by ranged reads: memory and time do not depend on how large the file is."""
+"""Lines out of a file, forwards and backwards, by ranged reads: memory and time do not depend on
+how large the file is.
+"""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -15,8 +17,12 @@ class Source(Protocol):
     def read(self, offset: int, count: int) -> bytes: ...
 
 
-def forward(source: Source, offset: int, end: int | None = None, block: int = BLOCK) -> Iterator[tuple[int, bytes]]:
-    """(offset, line without its newline) from a line's beginning on. A last line that is still being written is left out."""
+def forward(
+    source: Source, offset: int, end: int | None = None, block: int = BLOCK
+) -> Iterator[tuple[int, bytes]]:
+    """(offset, line without its newline) from a line's beginning on. A last line that is still
+    being written is left out.
+    """
     rest = b""
     begin = offset
     while end is None or begin + len(rest) < end:
@@ -31,7 +37,9 @@ def forward(source: Source, offset: int, end: int | None = None, block: int = BL
 
 
 def backward(source: Source, offset: int, block: int = BLOCK) -> Iterator[tuple[int, bytes]]:
-    """(offset, line) of the lines before `offset`, which is a line's beginning, the nearest first."""
+    """(offset, line) of the lines before `offset`, which is a line's beginning, the nearest
+    first.
+    """
     rest = b""
     end = offset
     while end > 0:
@@ -39,7 +47,8 @@ def backward(source: Source, offset: int, block: int = BLOCK) -> Iterator[tuple[
         data = source.read(begin, end - begin) + rest
         if len(data) < end - begin:
             return
-        # What stands before the first newline may go on in the block before; data ends with the newline of the nearest line.
+        # What stands before the first newline may go on in the block before; data ends with the
+        # newline of the nearest line.
         first = data.find(b"\n", 0, -1) + 1 if begin else 0
         if begin and not first:
             rest, end = data, begin
@@ -65,7 +74,9 @@ def whole_end(source: Source) -> int:
 
 
 def aligned(source: Source, offset: int) -> int:
-    """The beginning of the line that holds this byte; the end of the last whole line for one beyond it."""
+    """The beginning of the line that holds this byte; the end of the last whole line for one beyond
+    it.
+    """
     end = whole_end(source)
     at = max(0, min(offset, end))
     if at == end:
@@ -81,7 +92,9 @@ def aligned(source: Source, offset: int) -> int:
 
 
 class Splitter:
-    """Makes lines of chunks; a line longer than LONGEST is cut, and ends with a note that says how much of it is missing."""
+    """Makes lines of chunks; a line longer than LONGEST is cut, and ends with a note that says how
+    much of it is missing.
+    """
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

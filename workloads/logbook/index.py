@@ -1,6 +1,8 @@
-"""The sparse index beside a log: for a line about every 64 KiB where it begins, which it is, and the latest time before it.
+"""The sparse index beside a log: for a line about every 64 KiB where it begins, which it is, and
+the latest time before it.
 
-It says where a moment is without reading the log. It may lag behind the log, or be missing: then more of the log is read.
+It says where a moment is without reading the log. It may lag behind the log, or be missing: then
+more of the log is read.
 """
 
 import struct
@@ -25,7 +27,9 @@ class Index:
         self._count = source.size() // ENTRY.size
 
     def before(self, goes_on: Callable[[Entry], bool]) -> Entry:
-        """The last entry for which `goes_on` is true; it is true up to some entry, and false from there on."""
+        """The last entry for which `goes_on` is true; it is true up to some entry, and false from
+        there on.
+        """
         low, high = 0, self._count
         found = START
         while low < high:
@@ -39,7 +43,9 @@ class Index:
 
 
 def seek_time(log: Source, index: Index, ns: int) -> int:
-    """Where the first line of that time or later begins; the end of the last whole line where there is none."""
+    """Where the first line of that time or later begins; the end of the last whole line where there
+    is none.
+    """
     offset, _, _ = index.before(lambda entry: entry[2] < ns)
     end = offset
     for at, line in forward(log, offset):

@@ -25,12 +25,16 @@ ROOM = "It was removed to make room: {} MiB of logs are kept, and it was among t
 
 
 def is_kept(workload_id: uuid.UUID) -> bool:
-    """Whether of every pod that has ended, or is gone, everything that can be had of its logs is here."""
+    """Whether of every pod that has ended, or is gone, everything that can be had of its logs is
+    here.
+    """
     return not Pod.objects.filter(ENDED, workload=workload_id, logs_kept=False).exists()
 
 
 def keep(workload_id: uuid.UUID, within: float = 5.0) -> bool:
-    """Wait, so many seconds at most, until `is_kept`, and say whether it is. Not to be called in a transaction."""
+    """Wait, so many seconds at most, until `is_kept`, and say whether it is. Not to be called in a
+    transaction.
+    """
     until = time.monotonic() + within
     while not (safe := is_kept(workload_id)) and time.monotonic() < until:
         time.sleep(LOOK_EVERY)
@@ -38,25 +42,34 @@ def keep(workload_id: uuid.UUID, within: float = 5.0) -> bool:
 
 
 def give_up(cluster_id: uuid.UUID, why: str) -> None:
-    """Of the logs in a cluster that was removed no more is to be had than is here; those of which there is nothing are lost."""
+    """Of the logs in a cluster that was removed no more is to be had than is here; those of which
+    there is nothing are lost.
+    """
     unread = Log.objects.filter(pod__workload__cluster_id=cluster_id, state=Log.State.CAPTURING)
-    unread.filter(size__gt=0).update(state=Log.State.COMPLETE, note=why[:500], ended_at=timezone.now())
+    unread.filter(size__gt=0).update(
+        state=Log.State.COMPLETE, note=why[:500], ended_at=timezone.now()
+    )
     unread.update(state=Log.State.LOST, note=why[:500], ended_at=timezone.now())
     Pod.objects.filter(workload__cluster_id=cluster_id, logs_kept=False).update(logs_kept=True)
 
 
 def retain(now: datetime | None = None) -> int:
-    """Remove logs that ended too long ago, then the oldest while all together are too large, and files without a workload.
+    """Remove logs that ended too long ago, then the oldest while all together are too large, and
+    files without a workload.
 
     A removed log's row stays and says why. Gives how many logs were removed.
     """
     options = settings.OPTIONS
-    settled = Log.objects.filter(state__in=(Log.State.COMPLETE, Log.State.LOST)).order_by("ended_at", "id")
+    settled = Log.objects.filter(state__in=(Log.State.COMPLETE, Log.State.LOST)).order_by(
+        "ended_at", "id"
+    )
     limit = (now or timezone.now()) - timedelta(days=options.log_days)
     removed = 0
     while rows := list(settled.filter(ended_at__lt=limit)[:AT_ONCE]):
         removed += _remove(rows, OLD.format(options.log_days))
-    excess = (Log.objects.exclude(state=Log.State.REMOVED).aggregate(total=Sum("size"))["total"] or 0) - options.log_bytes
+    excess = (
+        Log.objects.exclude(state=Log.State.REMOVED).aggregate(total=Sum("size"))["total"] or 0
+    ) - options.log_bytes
     while excess > 0 and (rows := list(settled.filter(size__gt=0)[:AT_ONCE])):
         enough = []
         for row in rows:
@@ -71,7 +84,9 @@ def retain(now: datetime | None = None) -> int:
 
 
 def _remove(rows: Iterable[Log], why: str) -> int:
-    """The rows say so first: a file that a crash leaves behind goes with its workload, but a row without its file is a riddle."""
+    """The rows say so first: a file that a crash leaves behind goes with its workload, but a row
+    without its file is a riddle.
+    """
     chosen = list(rows)
     Log.objects.filter(pk__in=[row.pk for row in chosen]).update(state=Log.State.REMOVED, note=why)
     for row in chosen:
@@ -97,7 +112,9 @@ def _sweep(root: Path) -> None:
     ids = [name for name in {*here, *storing.folders()} if _is_id(name)]
     for begin in range(0, len(ids), AT_ONCE):
         some = ids[begin : begin + AT_ONCE]
-        known = {str(pk) for pk in Workload.objects.filter(pk__in=some).values_list("pk", flat=True)}
+        known = {
+            str(pk) for pk in Workload.objects.filter(pk__in=some).values_list("pk", flat=True)
+        }
         for name in some:
             if name not in known:
                 if name in here:

@@ -1,4 +1,6 @@
-"""Logs that grow while somebody looks: one poller for each attempt and process looks at rows and files for all its viewers."""
+"""Logs that grow while somebody looks: one poller for each attempt and process looks at rows and
+files for all its viewers.
+"""
 
 import asyncio
 import contextlib
@@ -31,7 +33,8 @@ Key = tuple[uuid.UUID, int]
 
 
 class Feed:
-    """One attempt's logs. `version` grows with every change; `sizes` are those of the files now, by the log's id.
+    """One attempt's logs. `version` grows with every change; `sizes` are those of the files now, by
+    the log's id.
 
     `standing` is None once there is no such workload.
     """
@@ -79,7 +82,9 @@ class Feed:
 
     @property
     def broken(self) -> bool:
-        """Whether nobody looks any more: the database did not answer. Whoever watches begins anew."""
+        """Whether nobody looks any more: the database did not answer. Whoever watches begins
+        anew.
+        """
         return self.task is not None and self.task.done()
 
     def _tell(self) -> None:
@@ -116,13 +121,21 @@ async def watching(workload: uuid.UUID, attempt: int) -> AsyncIterator[Feed]:
 def window(logs: Iterable[Log], cursor: Cursor, sizes: dict[int, int]) -> Window:
     """What of these logs comes after the cursor; those that have not grown are not opened."""
     with ExitStack() as stack:
-        grown = [stack.enter_context(opened(log)) for log in logs if sizes.get(log.pk, 1) > cursor.get(log.pk, 0)]
+        grown = [
+            stack.enter_context(opened(log))
+            for log in logs
+            if sizes.get(log.pk, 1) > cursor.get(log.pk, 0)
+        ]
         found = windows.after(grown, cursor)
     return Window(found.lines, cursor, dict(cursor) | found.end, found.at_start, found.at_end)
 
 
-async def follow(log: Log, *, tail: int | None = None, since: int | None = None, timestamps: bool = False) -> AsyncIterator[bytes]:
-    """A log's lines, each with its newline, those there are and those that come, until the run has ended. In bounded chunks."""
+async def follow(
+    log: Log, *, tail: int | None = None, since: int | None = None, timestamps: bool = False
+) -> AsyncIterator[bytes]:
+    """A log's lines, each with its newline, those there are and those that come, until the run has
+    ended. In bounded chunks.
+    """
     at = await sync_to_async(_begin, thread_sensitive=False)(log, tail, since)
     async with watching(log.pod.workload_id, log.pod.attempt) as feed:
         while True:
@@ -161,7 +174,11 @@ def _rows(key: uuid.UUID, attempt: int) -> tuple[Standing | None, list[Log]]:
     try:
         workload = Workload.objects.only(*standing.SHOWN).filter(pk=key).first()
         now = None if workload is None else standing.of(workload, attempt)
-        logs = Log.objects.filter(pod__workload=key, pod__attempt=attempt).select_related("pod").defer("pod__data")
+        logs = (
+            Log.objects.filter(pod__workload=key, pod__attempt=attempt)
+            .select_related("pod")
+            .defer("pod__data")
+        )
         return now, list(logs.order_by("pod__rank", "pod_id", "id")[: windows.MOST_LOGS * 4])
     finally:
         connections.close_all()

@@ -1,4 +1,6 @@
-"""Going on with a log after a break: the cluster tells again what was said since a whole second, and exactly what is held is dropped."""
+"""Going on with a log after a break: the cluster tells again what was said since a whole second,
+and exactly what is held is dropped.
+"""
 
 from collections.abc import Iterator
 
@@ -10,16 +12,28 @@ FURTHEST = 64 << 20
 
 
 class Overlap:
-    """Compares the lines that come with those held since the second of the last one; made for one answer of the cluster.
+    """Compares the lines that come with those held since the second of the last one; made for one
+    answer of the cluster.
 
-    `since` is what to ask the cluster for, None for everything. `missing` tells, once lines have come, that some between those
-    held and those that came cannot be had any more.
+    `since` is what to ask the cluster for, None for everything. `missing` tells, once lines have
+    come, that some between those held and those that came cannot be had any more.
     """
 
     def __init__(self, held: Source, size: int) -> None:
         self._held = held
         self._size = size
-        last = next((ns for _, line in backward(held, size) if (ns := stamps.read(line)[0]) is not None), None) if size else None
+        last = (
+            next(
+                (
+                    ns
+                    for _, line in backward(held, size)
+                    if (ns := stamps.read(line)[0]) is not None
+                ),
+                None,
+            )
+            if size
+            else None
+        )
         self.since = None if last is None else stamps.second(last)
         self.missing = False
         self._last = last
@@ -36,12 +50,15 @@ class Overlap:
             return False
         ns, _ = stamps.read(line)
         if ns is not None and self._last is not None and ns > self._last:
-            # The last line held was not told again: the cluster has forgotten it, and perhaps others after it.
+            # The last line held was not told again: the cluster has forgotten it, and perhaps
+            # others after it.
             self._next, self.missing = None, True
         return True
 
     def _found(self, line: bytes) -> bool:
-        """Whether the line is held further on: then those before it are ones that the cluster has forgotten."""
+        """Whether the line is held further on: then those before it are ones that the cluster has
+        forgotten.
+        """
         assert self._next is not None
         ahead = self._told_from(self._next[0])
         for at, held in ahead:
@@ -51,7 +68,9 @@ class Overlap:
         return False
 
     def _told_from(self, at: int) -> Iterator[tuple[int, bytes]]:
-        """The held lines from there on that the cluster tells again: those older than what it was asked for are left out."""
+        """The held lines from there on that the cluster tells again: those older than what it was
+        asked for are left out.
+        """
         told = True
         for begin, line in forward(self._held, at, self._size):
             ns, _ = stamps.read(line)
@@ -63,7 +82,8 @@ class Overlap:
         begin = self._size
         for at, line in self._recent():
             ns, _ = stamps.read(line)
-            # Times may fall a little where two streams are merged: a line older by a second ends the search.
+            # Times may fall a little where two streams are merged: a line older by a second ends
+            # the search.
             if ns is not None and ns < self._floor - stamps.SECOND:
                 break
             begin = at

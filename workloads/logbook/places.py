@@ -1,4 +1,6 @@
-"""Where logs lie: one file for each run of a container, and its index beside it. Names come from a cluster, so they are checked."""
+"""Where logs lie: one file for each run of a container, and its index beside it. Names come from a
+cluster, so they are checked.
+"""
 
 import os
 import re
@@ -56,5 +58,8 @@ def trouble() -> str:
     except OSError as error:
         return f"The place for logs cannot be read: {error.strerror}."
     if disk.f_bavail * disk.f_frsize < NEARLY_FULL:
-        return "The disk for logs is full: nothing more is captured until there is room. Workloads run on."
+        return (
+            "The disk for logs is full: nothing more is captured until there is room. Workloads "
+            "run on."
+        )
     return ""

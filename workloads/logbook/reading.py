@@ -45,7 +45,9 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A log that can be read. `missing` says, in a sentence, why there is nothing to read, or only part of it; "" when all is here."""
+    """A log that can be read. `missing` says, in a sentence, why there is nothing to read, or only
+    part of it; "" when all is here.
+    """
 
     log: Log
     source: Source
@@ -66,14 +68,20 @@ def opened(log: Log) -> Iterator[Opened]:
 
 def _open(log: Log, handles: list[int]) -> Opened:
     if log.state == Log.State.REMOVED or not log.path:
-        return Opened(log, Memory(), Index(Memory()), log.note or "Nothing of this log was captured.")
+        return Opened(
+            log, Memory(), Index(Memory()), log.note or "Nothing of this log was captured."
+        )
     path = places.local(log.path)
     source = _handle(path, handles)
     if source is not None:
         return Opened(log, source, Index(_handle(places.index_of(path), handles) or Memory()))
     if log.state == Log.State.COMPLETE and storing.has(log.path):
         index = log.path.removesuffix(".log") + ".idx"
-        return Opened(log, storing.Stored(log.path), Index(storing.Stored(index) if storing.has(index) else Memory()))
+        return Opened(
+            log,
+            storing.Stored(log.path),
+            Index(storing.Stored(index) if storing.has(index) else Memory()),
+        )
     return Opened(log, Memory(), Index(Memory()), log.note if log.size == 0 else NOT_HERE)
 
 

@@ -1,4 +1,6 @@
-"""A log whose file is on another machine, read from the cluster while its pod is there: its end, bounded."""
+"""A log whose file is on another machine, read from the cluster while its pod is there: its end,
+bounded.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +16,8 @@ from workloads.models import Log, Workload
 MOST_LINES = 2000
 MOST_BYTES = 4 << 20
 PART = (
-    f"The log's file is on another machine: these are the last {MOST_LINES} lines at most, from the cluster. "
+    f"The log's file is on another machine: these are the last {MOST_LINES} lines at most, from "
+    "the cluster. "
     "Load the page again for newer ones."
 )
 
@@ -31,9 +34,16 @@ def opened(log: Log) -> Iterator[Opened]:
 
 def _from_cluster(log: Log) -> Opened:
     row = (
-        Workload.objects.select_related("project", "cluster").only("project__namespace", "cluster__kubeconfig").get(pk=log.pod.workload_id)
+        Workload.objects.select_related("project", "cluster")
+        .only("project__namespace", "cluster__kubeconfig")
+        .get(pk=log.pod.workload_id)
     )
-    newest = Log.objects.filter(pod=log.pod_id, container=log.container).order_by("-run").values_list("run", flat=True).first()
+    newest = (
+        Log.objects.filter(pod=log.pod_id, container=log.container)
+        .order_by("-run")
+        .values_list("run", flat=True)
+        .first()
+    )
     try:
         stream = calls.log(
             connections.client(row.cluster),
@@ -48,5 +58,10 @@ def _from_cluster(log: Log) -> Opened:
         with stream:
             data = b"".join(stream)
     except KubeError as error:
-        return Opened(log, Memory(), Index(Memory()), f"{NOT_HERE} The cluster does not give it either: {error.message}.")
+        return Opened(
+            log,
+            Memory(),
+            Index(Memory()),
+            f"{NOT_HERE} The cluster does not give it either: {error.message}.",
+        )
     return Opened(log, Memory(data[: data.rfind(b"\n") + 1]), Index(Memory()), PART)

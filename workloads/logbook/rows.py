@@ -1,4 +1,6 @@
-"""The logbook's rows: which logs there are to read, and what became of them. Few writes, each of many rows."""
+"""The logbook's rows: which logs there are to read, and what became of them. Few writes, each of
+many rows.
+"""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +24,9 @@ NO_NAME = "Its name is not one that a file may have."
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A pod whose logs are not all here: its row's id, what tells that it has changed, and whether it will write nothing more."""
+    """A pod whose logs are not all here: its row's id, what tells that it has changed, and whether
+    it will write nothing more.
+    """
 
     id: int
     version: str
@@ -31,24 +35,39 @@ class Seen:
 
 
 def unread(cluster: uuid.UUID) -> list[Seen]:
-    """The pods of a cluster that have, or may have, something to read: one query, of few columns."""
+    """The pods of a cluster that have, or may have, something to read: one query, of few
+    columns.
+    """
     found = (
         Pod.objects.filter(Q(workload__cluster=cluster), ~Q(node="") | ENDED, logs_kept=False)
         .order_by("id")
         .values_list("id", "version", "phase", "vanished_at")[:MOST_PODS]
     )
-    return [Seen(id, version, phase in FINISHED or gone is not None, gone is not None) for id, version, phase, gone in found]
+    return [
+        Seen(id, version, phase in FINISHED or gone is not None, gone is not None)
+        for id, version, phase, gone in found
+    ]
 
 
 def entered(pods: Iterable[int]) -> dict[int, list[tuple[Log, Run]]]:
-    """The logs of these pods that are not settled, made where they are new, each with where its run stands. By the pod's id."""
-    rows = list(Pod.objects.filter(pk__in=list(pods)).only("uid", "workload_id", "data", "name", "workload__project__namespace"))
+    """The logs of these pods that are not settled, made where they are new, each with where its run
+    stands. By the pod's id.
+    """
+    rows = list(
+        Pod.objects.filter(pk__in=list(pods)).only(
+            "uid", "workload_id", "data", "name", "workload__project__namespace"
+        )
+    )
     made = [_new(pod, run) for pod in rows for run in runs(pod.data)]
     Log.objects.bulk_create(made, ignore_conflicts=True, batch_size=500)
     stands = {(pod.pk, run.container, run.run): run for pod in rows for run in runs(pod.data)}
     found: dict[int, list[tuple[Log, Run]]] = {pod.pk: [] for pod in rows}
-    logs: QuerySet[Log] = Log.objects.filter(pod__in=rows, state=Log.State.CAPTURING).select_related("pod__workload__project")
-    for log in logs.defer("pod__data", "pod__workload__spec", "pod__workload__job", "pod__workload__pod_group"):
+    logs: QuerySet[Log] = Log.objects.filter(
+        pod__in=rows, state=Log.State.CAPTURING
+    ).select_related("pod__workload__project")
+    for log in logs.defer(
+        "pod__data", "pod__workload__spec", "pod__workload__job", "pod__workload__pod_group"
+    ):
         run = stands.get((log.pod_id, log.container, log.run)) or _older(log)
         found[log.pod_id].append((log, run))
     return found
@@ -71,7 +90,10 @@ def _older(log: Log) -> Run:
 def settled(outcomes: Mapping[int, tuple[str, str]]) -> None:
     """These logs, by id, are read to their end or lost: (state, note)."""
     now = timezone.now()
-    rows = [Log(pk=pk, state=state, note=note[:500], ended_at=now) for pk, (state, note) in outcomes.items()]
+    rows = [
+        Log(pk=pk, state=state, note=note[:500], ended_at=now)
+        for pk, (state, note) in outcomes.items()
+    ]
     Log.objects.bulk_update(rows, ["state", "note", "ended_at"], batch_size=200)
 
 
@@ -81,7 +103,9 @@ def told(progress: Mapping[int, tuple[Progress, str]]) -> None:
     for pk, (far, note) in progress.items():
         first = None if far.first is None else stamps.moment(far.first)
         last = None if far.last is None else stamps.moment(far.last)
-        rows.append(Log(pk=pk, size=far.size, first_at=first, last_at=last, gaps=far.gaps, note=note[:500]))
+        rows.append(
+            Log(pk=pk, size=far.size, first_at=first, last_at=last, gaps=far.gaps, note=note[:500])
+        )
     Log.objects.bulk_update(rows, ["size", "first_at", "last_at", "gaps", "note"], batch_size=200)
 
 

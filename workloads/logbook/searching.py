@@ -1,4 +1,6 @@
-"""Searching logs with a person's words or expression: in linear time, and never longer or further than said."""
+"""Searching logs with a person's words or expression: in linear time, and never longer or further
+than said.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +28,9 @@ class BadExpression(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The first line that matches, or None; where the search stands; how many bytes it read; and whether it came to the end."""
+    """The first line that matches, or None; where the search stands; how many bytes it read; and
+    whether it came to the end.
+    """
 
     line: Line | None
     cursor: Cursor
@@ -35,7 +39,9 @@ class Found:
 
 
 class Query:
-    """What is looked for: words as they are, or a regular expression (RE2's syntax). Raises BadExpression."""
+    """What is looked for: words as they are, or a regular expression (RE2's syntax). Raises
+    BadExpression.
+    """
 
     def __init__(self, text: str, *, regex: bool = False, case: bool = False) -> None:
         if not text or len(text) > LONGEST_QUERY:
@@ -76,8 +82,12 @@ def find(
     clock: Callable[[], float] = time.monotonic,
     most_bytes: int = MOST_BYTES,
 ) -> Found:
-    """The next match from a cursor on, or before it. Gives up after MOST_SECONDS or so many bytes: go on from its cursor."""
-    run: Iterator[Line] = windows.upwards(logs, cursor, floor) if up else windows.downwards(logs, cursor)
+    """The next match from a cursor on, or before it. Gives up after MOST_SECONDS or so many bytes:
+    go on from its cursor.
+    """
+    run: Iterator[Line] = (
+        windows.upwards(logs, cursor, floor) if up else windows.downwards(logs, cursor)
+    )
     here = {each.log.pk: cursor.get(each.log.pk, 0) for each in logs}
     until, searched = clock() + MOST_SECONDS, 0
     for number, line in enumerate(run, 1):

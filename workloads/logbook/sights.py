@@ -40,7 +40,10 @@ def runs(pod: Object) -> Iterator[Run]:
         for status in listed(pod, "status", field):
             name, newest = str(status.get("name") or ""), number(status.get("restartCount"))
             for run in (newest - 1, newest):
-                if run >= 0 and (sight := _sight(status, run)) not in (Sight.NOT_STARTED, Sight.OVER):
+                if run >= 0 and (sight := _sight(status, run)) not in (
+                    Sight.NOT_STARTED,
+                    Sight.OVER,
+                ):
                     yield Run(name, run, is_init, sight)
 
 
@@ -65,7 +68,9 @@ def _sight(status: Object, run: int) -> Sight:
             return Sight.RUNNING
         # While it waits for its next start, the run that ended is still the newest.
         waits_again = ended_before and part(status, "state").get("waiting") is not None
-        return Sight.ENDED if part(status, "state", "terminated") or waits_again else Sight.NOT_STARTED
+        return (
+            Sight.ENDED if part(status, "state", "terminated") or waits_again else Sight.NOT_STARTED
+        )
     if run == newest - 1 and ended_before:
         return Sight.PREVIOUS
     return Sight.OVER

@@ -1,4 +1,6 @@
-"""The time in front of a line, as a cluster writes it with timestamps=true: RFC 3339, to the nanosecond."""
+"""The time in front of a line, as a cluster writes it with timestamps=true: RFC 3339, to the
+nanosecond.
+"""
 
 import functools
 import re
@@ -10,7 +12,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read(line: bytes) -> tuple[int | None, int]:
-    """Nanoseconds since 1970 and where the text begins; (None, 0) for a line that does not begin with a time."""
+    """Nanoseconds since 1970 and where the text begins; (None, 0) for a line that does not begin
+    with a time.
+    """
     found = _STAMP.match(line)
     if found is None:
         return None, 0

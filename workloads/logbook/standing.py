@@ -1,4 +1,6 @@
-"""How an attempt stands for who reads its logs: its pods, the logs they have, and whether any more is to come."""
+"""How an attempt stands for who reads its logs: its pods, the logs they have, and whether any more
+is to come.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +19,8 @@ SHOWN = ("id", "attempt", "status", "released_at", "changed", "name", "project_i
 class Standing:
     """One attempt as its rows are now. `logs` are by the pod's id.
 
-    `at_rest` says that no pod will be made any more; `settled` that nothing will be written, and all that was is here.
+    `at_rest` says that no pod will be made any more; `settled` that nothing will be written, and
+    all that was is here.
     """
 
     workload: Workload
@@ -29,12 +32,18 @@ class Standing:
 
 
 def of(workload: Workload, attempt: int) -> Standing:
-    """How this attempt stands; the workload is loaded with what is SHOWN. Two queries, and one or two more once it is at rest."""
+    """How this attempt stands; the workload is loaded with what is SHOWN. Two queries, and one or
+    two more once it is at rest.
+    """
     is_current = attempt == workload.attempt and workload.released_at is None
     at_rest = not is_current or workload.status in RESTING
     # Asked first: once it is so, the rows that are read below are the last ones.
     settled = at_rest and _is_settled(workload, attempt)
-    pods = list(Pod.objects.filter(workload=workload, attempt=attempt).defer("data").order_by("rank", "id")[:MOST_PODS])
+    pods = list(
+        Pod.objects.filter(workload=workload, attempt=attempt)
+        .defer("data")
+        .order_by("rank", "id")[:MOST_PODS]
+    )
     logs: dict[int, list[Log]] = {}
     for log in Log.objects.filter(pod__in=[pod.pk for pod in pods]):
         logs.setdefault(log.pod_id, []).append(log)
@@ -42,8 +51,12 @@ def of(workload: Workload, attempt: int) -> Standing:
 
 
 def _is_settled(workload: Workload, attempt: int) -> bool:
-    """Whether each pod that has ended, or is gone, was looked through for logs, and all of these are read to their ends."""
+    """Whether each pod that has ended, or is gone, was looked through for logs, and all of these
+    are read to their ends.
+    """
     pods = Pod.objects.filter(workload=workload, attempt=attempt)
     if pods.filter(ENDED, logs_kept=False).exists():
         return False
-    return not Log.objects.filter(pod__workload=workload, pod__attempt=attempt, state=Log.State.CAPTURING).exists()
+    return not Log.objects.filter(
+        pod__workload=workload, pod__attempt=attempt, state=Log.State.CAPTURING
+    ).exists()

@@ -1,4 +1,6 @@
-"""Ended logs in an object store, where one is set: written once, whole, and read by ranges. The alias is STORAGES["logs"]."""
+"""Ended logs in an object store, where one is set: written once, whole, and read by ranges. The
+alias is STORAGES["logs"].
+"""
 
 import logging
 import os
@@ -49,7 +51,9 @@ def has(path: str) -> bool:
 
 
 def move(row: Log) -> bool:
-    """Put an ended log and its index into the store, then remove the files here. False where there was nothing to move."""
+    """Put an ended log and its index into the store, then remove the files here. False where there
+    was nothing to move.
+    """
     path = places.local(row.path)
     if not path.exists():
         return False

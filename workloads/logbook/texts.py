@@ -1,4 +1,6 @@
-"""A log as plain bytes: its tail for whoever looks for a cause, and its lines for programs and downloads."""
+"""A log as plain bytes: its tail for whoever looks for a cause, and its lines for programs and
+downloads.
+"""
 
 from collections.abc import Iterator
 
@@ -12,7 +14,9 @@ CHUNK = 256 << 10
 
 
 def tail(log: Log, max_bytes: int) -> bytes:
-    """The last whole lines of a log, so many bytes at most, each with its time in front as stored; b"" where there is nothing."""
+    """The last whole lines of a log, so many bytes at most, each with its time in front as stored;
+    b"" where there is nothing.
+    """
     return placed_tail(log, max_bytes)[1]
 
 
@@ -28,8 +32,12 @@ def placed_tail(log: Log, max_bytes: int) -> tuple[int, bytes]:
     return begin, data
 
 
-def lines(log: Log, *, tail: int | None = None, since: int | None = None, timestamps: bool = False) -> Iterator[bytes]:
-    """The lines of a log, each with its newline: the last `tail` ones, and those since so many nanoseconds after 1970."""
+def lines(
+    log: Log, *, tail: int | None = None, since: int | None = None, timestamps: bool = False
+) -> Iterator[bytes]:
+    """The lines of a log, each with its newline: the last `tail` ones, and those since so many
+    nanoseconds after 1970.
+    """
     with opened(log) as here:
         for _, line in forward(here.source, begin(here, tail, since)):
             yield text(line, timestamps)

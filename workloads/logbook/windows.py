@@ -1,6 +1,7 @@
 """A part of one log, or of several merged by time: bounded however large they are.
 
-A cursor says of each log how far one is in it, so going on from a cursor neither loses nor repeats a line, whatever order lines come in.
+A cursor says of each log how far one is in it, so going on from a cursor neither loses nor repeats
+a line, whatever order lines come in.
 """
 
 import heapq
@@ -31,7 +32,9 @@ class BadCursor(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line as stored, its time in front. `ns` is None for a line without one; it then belongs to the line before it."""
+    """One line as stored, its time in front. `ns` is None for a line without one; it then belongs
+    to the line before it.
+    """
 
     log: int
     offset: int
@@ -88,25 +91,38 @@ def at_time(logs: Iterable[Opened], ns: int) -> Cursor:
 
 
 def at_line(logs: Sequence[Opened], log: int, offset: int) -> Cursor:
-    """Before the line of `log` that holds this byte, and before what the others wrote at that time."""
+    """Before the line of `log` that holds this byte, and before what the others wrote at that
+    time.
+    """
     there = next((each for each in logs if each.log.pk == log), None)
     if there is None:
         return ends(logs)
     offset = aligned(there.source, offset)
-    ns = next((time for _, line in forward(there.source, offset) if (time := stamps.read(line)[0]) is not None), None)
+    ns = next(
+        (
+            time
+            for _, line in forward(there.source, offset)
+            if (time := stamps.read(line)[0]) is not None
+        ),
+        None,
+    )
     others = [each for each in logs if each is not there]
     return (ends(others) if ns is None else at_time(others, ns)) | {log: offset}
 
 
 def sound(logs: Iterable[Opened], cursor: Cursor) -> Cursor:
-    """A cursor that somebody sent, with every offset at a line's beginning and only of these logs."""
+    """A cursor that somebody sent, with every offset at a line's beginning and only of these
+    logs.
+    """
     return {each.log.pk: aligned(each.source, cursor.get(each.log.pk, 0)) for each in logs}
 
 
 def downwards(logs: Sequence[Opened], cursor: Cursor) -> Iterator[Line]:
     """The lines from a cursor on, by time; each log's own lines stay in its order."""
     block = _block(logs)
-    runs = [_down(each, order, cursor.get(each.log.pk, 0), block) for order, each in enumerate(logs)]
+    runs = [
+        _down(each, order, cursor.get(each.log.pk, 0), block) for order, each in enumerate(logs)
+    ]
     return (line for _, _, line in heapq.merge(*runs, key=lambda item: item[:2]))
 
 
@@ -114,7 +130,10 @@ def upwards(logs: Sequence[Opened], cursor: Cursor, floor: Cursor | None = None)
     """The lines before a cursor, the latest first, down to a floor."""
     block = _block(logs)
     low = floor or {}
-    runs = [_up(each, order, cursor.get(each.log.pk, 0), low.get(each.log.pk, 0), block) for order, each in enumerate(logs)]
+    runs = [
+        _up(each, order, cursor.get(each.log.pk, 0), low.get(each.log.pk, 0), block)
+        for order, each in enumerate(logs)
+    ]
     return (line for _, _, line in heapq.merge(*runs, key=lambda item: item[:2], reverse=True))
 
 
@@ -128,7 +147,12 @@ def after(logs: Sequence[Opened], cursor: Cursor, most_lines: int = MOST_LINES) 
     return Window(lines, dict(cursor), end, not any(cursor.values()), not more)
 
 
-def before(logs: Sequence[Opened], cursor: Cursor, most_lines: int = MOST_LINES, floor: Cursor | None = None) -> Window:
+def before(
+    logs: Sequence[Opened],
+    cursor: Cursor,
+    most_lines: int = MOST_LINES,
+    floor: Cursor | None = None,
+) -> Window:
     """The window that ends at a cursor."""
     lines, more = _bounded(upwards(logs, cursor, floor), most_lines)
     start = {each.log.pk: cursor.get(each.log.pk, 0) for each in logs}
@@ -152,7 +176,11 @@ def _bounded(run: Iterator[Line], most_lines: int) -> tuple[list[Line], bool]:
     shown = taken = 0
     for line in run:
         size = min(len(line.raw), LONGEST_SHOWN) + 64
-        if lines and (len(lines) >= most_lines or shown + size > MOST_BYTES or taken + len(line.raw) > MOST_READ):
+        if lines and (
+            len(lines) >= most_lines
+            or shown + size > MOST_BYTES
+            or taken + len(line.raw) > MOST_READ
+        ):
             return lines, True
         lines.append(line)
         shown, taken = shown + size, taken + len(line.raw)

@@ -1,4 +1,6 @@
-"""Writing the log of one run: whole lines only, by one writer at a time, so that a kill costs nothing that is not read again."""
+"""Writing the log of one run: whole lines only, by one writer at a time, so that a kill costs
+nothing that is not read again.
+"""
 
 import fcntl
 import os
@@ -20,9 +22,11 @@ class Busy(Exception):
 
 
 class Writer:
-    """One log and its index, open for appending. What a kill left half written is cut off, and the index's tail made anew.
+    """One log and its index, open for appending. What a kill left half written is cut off, and the
+    index's tail made anew.
 
-    Raises OSError as the disk does, with the file left at its last whole line; Busy when another process has it open.
+    Raises OSError as the disk does, with the file left at its last whole line; Busy when another
+    process has it open.
     """
 
     def __init__(self, path: Path, write: Write = os.write) -> None:
@@ -35,7 +39,9 @@ class Writer:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise Busy(str(path)) from None
-            self._index = os.open(places.index_of(path), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            self._index = os.open(
+                places.index_of(path), os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600
+            )
             self._recover()
         except BaseException:
             self.close()
@@ -52,7 +58,9 @@ class Writer:
     _indexed: int
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Add whole lines, given without their newlines. Either all of them are there afterwards, or OSError says why none is."""
+        """Add whole lines, given without their newlines. Either all of them are there afterwards,
+        or OSError says why none is.
+        """
         if not lines:
             return
         before = (self.size, self.lines, self.first, self.latest, self.last, self._indexed)
@@ -63,7 +71,9 @@ class Writer:
                 self._indexed = self.size
             self._count(line)
         try:
-            self._put(self._file, b"".join([part for line in lines for part in (line, b"\n")]), before[0])
+            self._put(
+                self._file, b"".join([part for line in lines for part in (line, b"\n")]), before[0]
+            )
         except OSError:
             self.size, self.lines, self.first, self.latest, self.last, self._indexed = before
             raise
@@ -83,7 +93,12 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def _count(self, line: bytes) -> None:
@@ -120,7 +135,14 @@ class Writer:
             os.ftruncate(self._file, end)
         self.size, self.lines, self.latest = self._last_entry(end)
         self._indexed = self.size
-        self.first = next((time for _, line in forward(source, 0, min(end, EVERY)) if (time := stamps.read(line)[0]) is not None), None)
+        self.first = next(
+            (
+                time
+                for _, line in forward(source, 0, min(end, EVERY))
+                if (time := stamps.read(line)[0]) is not None
+            ),
+            None,
+        )
         self.last = None
         entries = []
         for offset, line in forward(source, self.size, end):
@@ -132,11 +154,19 @@ class Writer:
         self._put_entries(entries)
 
     def _last_entry(self, end: int) -> Entry:
-        """The last entry that the log's size bears out; those after it, and half of one, are cut off."""
+        """The last entry that the log's size bears out; those after it, and half of one, are cut
+        off.
+        """
         size = os.fstat(self._index).st_size
         count = size // ENTRY.size
         entry = START
-        while count and (entry := ENTRY.unpack(os.pread(self._index, ENTRY.size, (count - 1) * ENTRY.size)))[0] > end:
+        while (
+            count
+            and (
+                entry := ENTRY.unpack(os.pread(self._index, ENTRY.size, (count - 1) * ENTRY.size))
+            )[0]
+            > end
+        ):
             count, entry = count - 1, START
         if count * ENTRY.size != size:
             os.ftruncate(self._index, count * ENTRY.size)

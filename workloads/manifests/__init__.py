@@ -1,4 +1,6 @@
-"""From a Spec to Kubernetes objects, one module a framework; what a cluster refuses; the same as YAML and as a REST call. Pure."""
+"""From a Spec to Kubernetes objects, one module a framework; what a cluster refuses; the same as
+YAML and as a REST call. Pure.
+"""
 
 from workloads.manifests.building import CannotBuild, build
 from workloads.manifests.keys import ATTEMPT, MANAGED_BY, MUSTER, WORKLOAD, selector

@@ -1,9 +1,23 @@
-"""From a Spec to Kubernetes objects: which builder is whose, and what every workload has beside its job."""
+"""From a Spec to Kubernetes objects: which builder is whose, and what every workload has beside its
+job.
+"""
 
 from collections.abc import Callable, Mapping
 
 from clusters.capabilities import UNKNOWN, Capabilities
-from workloads.manifests import jax, keys, mpi, pods, pytorch, serving, standard, tensorflow, trainjob, volumes, xgboost
+from workloads.manifests import (
+    jax,
+    keys,
+    mpi,
+    pods,
+    pytorch,
+    serving,
+    standard,
+    tensorflow,
+    trainjob,
+    volumes,
+    xgboost,
+)
 from workloads.manifests.placement import NO_POOLS, Pools
 from workloads.manifests.pods import Identity
 from workloads.manifests.volumes import IMAGES, Images
@@ -21,11 +35,15 @@ BUILDERS: Mapping[str, Builder] = {
     "kubeflow.org/v2beta1/MPIJob": mpi.build,
     "kubeflow.org/v1/MPIJob": mpi.build_v1,
 }
-"""By the kind that stands for the workload, one module a framework. A TrainJob needs its runtime besides."""
+"""By the kind that stands for the workload, one module a framework. A TrainJob needs its runtime
+besides.
+"""
 
 
 class CannotBuild(Exception):
-    """There is no builder for what is asked; `problems` and `refusals` say so before, in words for the person."""
+    """There is no builder for what is asked; `problems` and `refusals` say so before, in words for
+    the person.
+    """
 
 
 def build(
@@ -39,12 +57,15 @@ def build(
     pull_secrets: tuple[str, ...] = (),
     pools: Pools = NO_POOLS,
 ) -> list[Object]:
-    """The objects of one attempt, in the order in which to create them; the last one stands for the workload.
+    """The objects of one attempt, in the order in which to create them; the last one stands for the
+    workload.
 
-    Pure: the same arguments give the same objects, names included, so that a second try finds what the first one made. Expects a
-    spec without problems that the cluster does not refuse. Auto-deletion is not handed to the cluster: it would take the job away
-    before its end has been seen. `job_kind` is the kind that was decided on before ("kubeflow.org/v1/PyTorchJob"), `pull_secrets` are
-    those of the project, beside the environment's own; `pools` are the cluster's. Raises CannotBuild.
+    Pure: the same arguments give the same objects, names included, so that a second try finds what
+    the first one made. Expects a spec without problems that the cluster does not refuse.
+    Auto-deletion is not handed to the cluster: it would take the job away before its end has been
+    seen. `job_kind` is the kind that was decided on before ("kubeflow.org/v1/PyTorchJob"),
+    `pull_secrets` are those of the project, beside the environment's own; `pools` are the
+    cluster's. Raises CannotBuild.
     """
     if spec.is_distributed and spec.framework is None:
         raise CannotBuild("a distributed workload has a framework")
@@ -52,7 +73,8 @@ def build(
         workload_id,
         attempt,
         scheduler=keys.KAI if capabilities.kai else "",
-        # KAI reads the label, and falls back to its default where the class is missing; the cluster's own scheduler does neither.
+        # KAI reads the label, and falls back to its default where the class is missing; the
+        # cluster's own scheduler does neither.
         classes=frozenset() if capabilities.kai else capabilities.priority_classes,
         images=images,
         pull_secrets=pull_secrets,
@@ -75,5 +97,9 @@ def _job(spec: Spec, identity: Identity, capabilities: Capabilities, job_kind: s
 
 def _claims(spec: Spec, identity: Identity) -> list[Object]:
     """What outlives an attempt carries the workload's id without the attempt's number."""
-    marked = {keys.MANAGED_BY: keys.MUSTER, keys.WORKLOAD: identity.workload_id, keys.PROJECT: spec.project}
+    marked = {
+        keys.MANAGED_BY: keys.MUSTER,
+        keys.WORKLOAD: identity.workload_id,
+        keys.PROJECT: spec.project,
+    }
     return [pods.labelled(claim, marked) for claim in volumes.claims(spec)]

@@ -13,6 +13,16 @@ def build(spec: Spec, identity: Identity) -> list[Object]:
 
     So what still runs at the end is what a failure left behind, which would keep its GPUs.
     """
-    worker = training.replica(spec, spec.setup, identity, spec.workers, container=CONTAINER, default=RestartPolicy.ON_FAILURE)
-    body = {"runPolicy": training.run_policy(spec, CleanPodPolicy.RUNNING), "jaxReplicaSpecs": {"Worker": worker}}
+    worker = training.replica(
+        spec,
+        spec.setup,
+        identity,
+        spec.workers,
+        container=CONTAINER,
+        default=RestartPolicy.ON_FAILURE,
+    )
+    body = {
+        "runPolicy": training.run_policy(spec, CleanPodPolicy.RUNNING),
+        "jaxReplicaSpecs": {"Worker": worker},
+    }
     return [training.job(spec, identity, "JAXJob", body)]

@@ -1,4 +1,6 @@
-"""The names, labels and annotations by which Muster, the training operators and the KAI scheduler know our objects."""
+"""The names, labels and annotations by which Muster, the training operators and the KAI scheduler
+know our objects.
+"""
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MUSTER = "muster"

@@ -1,4 +1,6 @@
-"""A distributed MPI workload as an MPIJob: of the MPI operator (v2beta1), or of the training operator (v1) where that is what there is."""
+"""A distributed MPI workload as an MPIJob: of the MPI operator (v2beta1), or of the training
+operator (v1) where that is what there is.
+"""
 
 from workloads.manifests import training
 from workloads.manifests.pods import Identity
@@ -9,7 +11,9 @@ CONTAINER = "mpi"
 
 
 def build(spec: Spec, identity: Identity) -> list[Object]:
-    """One MPIJob, v2beta1. Its launcher runs mpirun and counts as no rank; the workers wait to be told."""
+    """One MPIJob, v2beta1. Its launcher runs mpirun and counts as no rank; the workers wait to be
+    told.
+    """
     body: Object = {
         "slotsPerWorker": spec.mpi.slots,
         "sshAuthMountPath": spec.mpi.ssh_path,
@@ -21,19 +25,36 @@ def build(spec: Spec, identity: Identity) -> list[Object]:
 
 
 def build_v1(spec: Spec, identity: Identity) -> list[Object]:
-    """One MPIJob, v1: it reaches the workers by kubectl, so it has no SSH keys, and its launcher always waits for them."""
+    """One MPIJob, v1: it reaches the workers by kubectl, so it has no SSH keys, and its launcher
+    always waits for them.
+    """
     replicas = _replicas(spec, identity, RestartPolicy.NEVER)
     # The launcher asks the API for its workers, with a key that the operator gives it.
     del replicas["Launcher"]["template"]["spec"]["automountServiceAccountToken"]
-    body: Object = {"slotsPerWorker": spec.mpi.slots, "runPolicy": _run_policy(spec), "mpiReplicaSpecs": replicas}
+    body: Object = {
+        "slotsPerWorker": spec.mpi.slots,
+        "runPolicy": _run_policy(spec),
+        "mpiReplicaSpecs": replicas,
+    }
     return [training.job(spec, identity, "MPIJob", body)]
 
 
 def _replicas(spec: Spec, identity: Identity, launcher: RestartPolicy) -> Object:
-    """What both versions call alike. A command that both would have is the launcher's: the workers wait as the operator says."""
+    """What both versions call alike. A command that both would have is the launcher's: the workers
+    wait as the operator says.
+    """
     made = {
-        "Launcher": training.replica(spec, spec.master_setup, identity, 1, container=CONTAINER, default=launcher),
-        "Worker": training.replica(spec, spec.setup, identity, spec.workers, container=CONTAINER, default=RestartPolicy.NEVER),
+        "Launcher": training.replica(
+            spec, spec.master_setup, identity, 1, container=CONTAINER, default=launcher
+        ),
+        "Worker": training.replica(
+            spec,
+            spec.setup,
+            identity,
+            spec.workers,
+            container=CONTAINER,
+            default=RestartPolicy.NEVER,
+        ),
     }
     worker = made["Worker"]["template"]["spec"]["containers"][0]
     if spec.master.command is INHERITED and spec.setup.environment.command:
@@ -45,5 +66,7 @@ def _replicas(spec: Spec, identity: Identity, launcher: RestartPolicy) -> Object
 
 
 def _run_policy(spec: Spec) -> Object:
-    """Workers never end by themselves, so unless asked otherwise they are removed when the launcher has."""
+    """Workers never end by themselves, so unless asked otherwise they are removed when the launcher
+    has.
+    """
     return training.run_policy(spec, CleanPodPolicy.RUNNING)

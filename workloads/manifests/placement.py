@@ -14,7 +14,8 @@ HEAVIEST = 100
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """The node pools of a cluster by name, each as the key and value of a label, and those that a workload that names none is kept to.
+    """The node pools of a cluster by name, each as the key and value of a label, and those that a
+    workload that names none is kept to.
 
     A pool that is not known here is one of KAI's, whose label has its name.
     """
@@ -31,7 +32,10 @@ NO_POOLS = Pools()
 
 def of_pod(setup: Setup, workload_id: str, pools: Pools = NO_POOLS) -> Object:
     """The fields of a pod that say where it may be; {} for anywhere."""
-    affinity = {**_node_affinity(setup.node_pools, pools), **_pod_affinity(setup.topology, workload_id)}
+    affinity = {
+        **_node_affinity(setup.node_pools, pools),
+        **_pod_affinity(setup.topology, workload_id),
+    }
     return given(
         nodeSelector={keys.NODE_TYPE: setup.node_type} if setup.node_type else None,
         affinity=affinity or None,
@@ -49,7 +53,11 @@ def _node_affinity(named: tuple[str, ...], pools: Pools) -> Object:
         key, value = pools.label(name)
         values.setdefault(key, []).append(value)
     # Of several terms one has to hold.
-    wanted: Object = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_in(*each) for each in values.items()]}}
+    wanted: Object = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [_in(*each) for each in values.items()]
+        }
+    }
     if len(named) > 1:
         step = max(1, HEAVIEST // len(named))
         wanted["preferredDuringSchedulingIgnoredDuringExecution"] = [
@@ -64,13 +72,24 @@ def _in(key: str, values: list[str]) -> Object:
 
 
 def _pod_affinity(topology: Topology | None, workload_id: str) -> Object:
-    """Near the other pods of the workload. The first of them is placed anywhere: a pod that matches its own rule may be."""
+    """Near the other pods of the workload. The first of them is placed anywhere: a pod that matches
+    its own rule may be.
+    """
     if topology is None:
         return {}
-    term: Object = {"labelSelector": {"matchLabels": {keys.WORKLOAD: workload_id}}, "topologyKey": topology.key}
+    term: Object = {
+        "labelSelector": {"matchLabels": {keys.WORKLOAD: workload_id}},
+        "topologyKey": topology.key,
+    }
     if topology.required:
         return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    return {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": HEAVIEST, "podAffinityTerm": term}]}}
+    return {
+        "podAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": HEAVIEST, "podAffinityTerm": term}
+            ]
+        }
+    }
 
 
 def _toleration(toleration: Toleration) -> Object:

@@ -15,7 +15,8 @@ from workloads.specs import Compute, Gpus, Pair, Security, Setup, Source, Spec, 
 class Identity:
     """Whose objects these are, and what their cluster has for them.
 
-    `scheduler` places their pods, "" is the cluster's own; `classes` are the PriorityClasses that its pods name.
+    `scheduler` places their pods, "" is the cluster's own; `classes` are the PriorityClasses that
+    its pods name.
     """
 
     workload_id: str
@@ -29,14 +30,20 @@ class Identity:
 
 def metadata(spec: Spec, identity: Identity) -> Object:
     """The metadata of the object that stands for the workload."""
-    made: Object = {"name": spec.name, "namespace": spec.namespace, "labels": labels(spec, identity, spec.setup.labels)}
+    made: Object = {
+        "name": spec.name,
+        "namespace": spec.namespace,
+        "labels": labels(spec, identity, spec.setup.labels),
+    }
     if spec.setup.annotations:
         made["annotations"] = mapping(spec.setup.annotations)
     return made
 
 
 def labels(spec: Spec, identity: Identity, chosen: Iterable[Pair]) -> dict[str, str]:
-    """The person's labels and ours. They are on the job and in every template, for no engine copies them."""
+    """The person's labels and ours. They are on the job and in every template, for no engine copies
+    them.
+    """
     made = mapping(chosen) | {
         keys.MANAGED_BY: keys.MUSTER,
         keys.WORKLOAD: identity.workload_id,
@@ -46,7 +53,8 @@ def labels(spec: Spec, identity: Identity, chosen: Iterable[Pair]) -> dict[str, 
         keys.PREEMPTIBILITY: "preemptible" if spec.is_preemptible else "non-preemptible",
     }
     if spec.lifecycle.priority is not None:
-        # As a label only: a pod that names a PriorityClass which is not there is refused, while KAI falls back to its default.
+        # As a label only: a pod that names a PriorityClass which is not there is refused, while KAI
+        # falls back to its default.
         made[keys.PRIORITY_CLASS] = spec.lifecycle.priority.value
     return made
 
@@ -57,14 +65,24 @@ def labelled(obj: Object, marked: Mapping[str, str]) -> Object:
 
 
 def template(
-    spec: Spec, setup: Setup, identity: Identity, *, container: str, rank_0: bool, variables: Mapping[str, str] | None = None
+    spec: Spec,
+    setup: Setup,
+    identity: Identity,
+    *,
+    container: str,
+    rank_0: bool,
+    variables: Mapping[str, str] | None = None,
 ) -> Object:
-    """A pod template whose one container has this name. `rank_0` pods may write where only rank 0 may.
+    """A pod template whose one container has this name. `rank_0` pods may write where only rank 0
+    may.
 
     `variables` are defaults that the person's own variables of the same name replace.
     """
     made = _container(setup, container, rank_0, variables or {})
-    return {"metadata": template_metadata(spec, setup, identity), "spec": _pod(spec, setup, identity, made)}
+    return {
+        "metadata": template_metadata(spec, setup, identity),
+        "spec": _pod(spec, setup, identity, made),
+    }
 
 
 def template_metadata(spec: Spec, setup: Setup, identity: Identity) -> Object:
@@ -76,7 +94,9 @@ def template_metadata(spec: Spec, setup: Setup, identity: Identity) -> Object:
 
 def _pod(spec: Spec, setup: Setup, identity: Identity, container: Object) -> Object:
     pod: Object = {"containers": [container]}
-    if fetching := volumes.fetching(setup, identity.images, resources_of(replace(setup.compute, gpus=Gpus(), extended=()))):
+    if fetching := volumes.fetching(
+        setup, identity.images, resources_of(replace(setup.compute, gpus=Gpus(), extended=()))
+    ):
         pod["initContainers"] = fetching
     if made := volumes.of_pod(spec, setup):
         pod["volumes"] = made
@@ -97,8 +117,13 @@ def _pod(spec: Spec, setup: Setup, identity: Identity, container: Object) -> Obj
 
 
 def pull_secrets(setup: Setup, identity: Identity) -> list[Object]:
-    """The environment's own and the project's: a pod that names any gets none of its service account's."""
-    return [{"name": name} for name in dict.fromkeys((*setup.environment.pull_secrets, *identity.pull_secrets))]
+    """The environment's own and the project's: a pod that names any gets none of its service
+    account's.
+    """
+    return [
+        {"name": name}
+        for name in dict.fromkeys((*setup.environment.pull_secrets, *identity.pull_secrets))
+    ]
 
 
 def _container(setup: Setup, name: str, rank_0: bool, defaults: Mapping[str, str]) -> Object:
@@ -106,7 +131,11 @@ def _container(setup: Setup, name: str, rank_0: bool, defaults: Mapping[str, str
     container: Object = {"name": name, "image": environment.image_reference}
     if environment.pull_policy is not None:
         container["imagePullPolicy"] = environment.pull_policy.value
-    for field, value in (("command", list(environment.command)), ("args", list(environment.args)), ("workingDir", environment.working_dir)):
+    for field, value in (
+        ("command", list(environment.command)),
+        ("args", list(environment.args)),
+        ("workingDir", environment.working_dir),
+    ):
         if value:
             container[field] = value
     if variables := environment_of(setup, defaults):
@@ -123,9 +152,13 @@ def _container(setup: Setup, name: str, rank_0: bool, defaults: Mapping[str, str
 
 
 def environment_of(setup: Setup, defaults: Mapping[str, str] | None = None) -> list[Object]:
-    """The variables of a container: the person's, after those `defaults` that they do not replace."""
+    """The variables of a container: the person's, after those `defaults` that they do not
+    replace.
+    """
     own = {variable.name for variable in setup.environment.variables}
-    variables: list[Object] = [{"name": key, "value": value} for key, value in (defaults or {}).items() if key not in own]
+    variables: list[Object] = [
+        {"name": key, "value": value} for key, value in (defaults or {}).items() if key not in own
+    ]
     return [*variables, *(_variable(variable) for variable in setup.environment.variables)]
 
 
@@ -137,7 +170,10 @@ def _variable(variable: Variable) -> Object:
             return {"name": variable.name, "valueFrom": {"fieldRef": {"fieldPath": variable.key}}}
         case Source.SECRET | Source.CONFIG_MAP:
             reference = "secretKeyRef" if variable.source is Source.SECRET else "configMapKeyRef"
-            return {"name": variable.name, "valueFrom": {reference: {"name": variable.object_name, "key": variable.key}}}
+            return {
+                "name": variable.name,
+                "valueFrom": {reference: {"name": variable.object_name, "key": variable.key}},
+            }
 
 
 def resources_of(compute: Compute) -> Object:
@@ -149,7 +185,10 @@ def resources_of(compute: Compute) -> Object:
         limits[observed.GPU] = str(compute.gpus.device_count)
     limits |= {each.resource: each.quantity for each in compute.extended}
     parts = {"requests": requests, "limits": limits}
-    kept = {part: {name: amount for name, amount in amounts.items() if amount} for part, amounts in parts.items()}
+    kept = {
+        part: {name: amount for name, amount in amounts.items() if amount}
+        for part, amounts in parts.items()
+    }
     return {part: amounts for part, amounts in kept.items() if amounts}
 
 
@@ -174,7 +213,11 @@ def pod_security(security: Security) -> Object:
         runAsNonRoot=security.non_root,
         seccompProfile=None if security.seccomp is None else {"type": security.seccomp.value},
     )
-    return volumes.given(securityContext=context or None, hostIPC=security.host_ipc or None, hostNetwork=security.host_network or None)
+    return volumes.given(
+        securityContext=context or None,
+        hostIPC=security.host_ipc or None,
+        hostNetwork=security.host_network or None,
+    )
 
 
 def container_security(security: Security) -> Object:

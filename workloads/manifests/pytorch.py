@@ -9,10 +9,13 @@ CONTAINER = "pytorch"
 """The operator looks for a container of this name."""
 
 MAX_RESTARTS = 1000
-"""How often an elastic group may form anew unless the person says so: each pod that leaves or joins costs one."""
+"""How often an elastic group may form anew unless the person says so: each pod that leaves or joins
+costs one.
+"""
 
 RENDEZVOUS = {"keep_alive_interval": "1", "keep_alive_max_attempt": "3", "last_call_timeout": "2"}
-"""A lost pod is noticed within seconds; torch's defaults take half a minute and a failed attempt."""
+"""A lost pod is noticed within seconds; torch's defaults take half a minute and a failed attempt.
+"""
 
 ELASTIC_VARIABLES = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 """Without it torch 2.13 never lets in a pod that joins later."""
@@ -22,7 +25,12 @@ def build(spec: Spec, identity: Identity) -> list[Object]:
     """One PyTorchJob."""
     variables = ELASTIC_VARIABLES if spec.elastic else None
     replicas = training.first_and_workers(
-        spec, identity, "Master", container=CONTAINER, default=RestartPolicy.ON_FAILURE, variables=variables
+        spec,
+        identity,
+        "Master",
+        container=CONTAINER,
+        default=RestartPolicy.ON_FAILURE,
+        variables=variables,
     )
     body: Object = {"runPolicy": _run_policy(spec), "pytorchReplicaSpecs": replicas}
     if elastic := _elastic(spec):
@@ -31,26 +39,34 @@ def build(spec: Spec, identity: Identity) -> list[Object]:
 
 
 def _run_policy(spec: Spec) -> Object:
-    """Unless asked otherwise workers that outlive their master are removed: they would keep their GPUs.
+    """Unless asked otherwise workers that outlive their master are removed: they would keep their
+    GPUs.
 
-    Without a master the first worker to succeed ends the job, and the others may be about to finish: the operator leaves them alone,
-    and Muster removes those that run on.
+    Without a master the first worker to succeed ends the job, and the others may be about to
+    finish: the operator leaves them alone, and Muster removes those that run on.
     """
-    return training.run_policy(spec, CleanPodPolicy.RUNNING if spec.has_first else CleanPodPolicy.NONE)
+    return training.run_policy(
+        spec, CleanPodPolicy.RUNNING if spec.has_first else CleanPodPolicy.NONE
+    )
 
 
 def _elastic(spec: Spec) -> Object | None:
-    """The elastic policy. Without a master even a fixed number of workers needs one: else the operator tells no rank where to meet."""
+    """The elastic policy. Without a master even a fixed number of workers needs one: else the
+    operator tells no rank where to meet.
+    """
     if spec.elastic is None:
         if spec.has_first:
             return None
         return {"minReplicas": spec.workers, "maxReplicas": spec.workers, "rdzvBackend": "c10d"}
-    # torchrun and KAI count the master among the nodes: left out, one of them would never be let into a full group.
+    # torchrun and KAI count the master among the nodes: left out, one of them would never be let
+    # into a full group.
     master = int(spec.has_master)
     return {
         "minReplicas": spec.elastic.min_workers + master,
         "maxReplicas": spec.elastic.max_workers + master,
         "rdzvBackend": "c10d",
         "rdzvConf": [{"key": key, "value": value} for key, value in RENDEZVOUS.items()],
-        "maxRestarts": MAX_RESTARTS if spec.elastic.max_restarts is None else spec.elastic.max_restarts,
+        "maxRestarts": MAX_RESTARTS
+        if spec.elastic.max_restarts is None
+        else spec.elastic.max_restarts,
     }

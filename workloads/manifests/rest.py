@@ -53,8 +53,9 @@ def rest_path(spec: Spec) -> str:
 def as_rest(spec: Spec, *, project_id: str, cluster_id: str) -> Body:
     """The body that submits this spec.
 
-    Extensions of ours, for what the API has no field for: `noMaster`, `parameterServers`, `maxRestarts`, `writableByRank0Only`, a
-    bucket's `prefix`, `readOnly` of an empty directory and a Git repository, and the restart policy ExitCode.
+    Extensions of ours, for what the API has no field for: `noMaster`, `parameterServers`,
+    `maxRestarts`, `writableByRank0Only`, a bucket's `prefix`, `readOnly` of an empty directory and
+    a Git repository, and the restart policy ExitCode.
     """
     body: Body = {"name": spec.name, "projectId": project_id, "clusterId": cluster_id}
     wanted = _setup(spec.setup) | _lifecycle(spec.lifecycle)
@@ -71,15 +72,24 @@ def as_rest(spec: Spec, *, project_id: str, cluster_id: str) -> Body:
 
 def _head(spec: Spec) -> Body:
     """What only distributed workloads have, or only one of the frameworks."""
-    head: Body = {"distributedFramework": spec.framework.value if spec.framework else None, "numWorkers": spec.workers}
+    head: Body = {
+        "distributedFramework": spec.framework.value if spec.framework else None,
+        "numWorkers": spec.workers,
+    }
     if spec.elastic is not None:
         head |= {"minReplicas": spec.elastic.min_workers, "maxReplicas": spec.elastic.max_workers}
-        head |= {} if spec.elastic.max_restarts is None else {"maxRestarts": spec.elastic.max_restarts}
+        head |= (
+            {} if spec.elastic.max_restarts is None else {"maxRestarts": spec.elastic.max_restarts}
+        )
     if spec.parameter_servers:
         head["parameterServers"] = spec.parameter_servers
     if spec.framework is Framework.MPI:
         mpi = spec.mpi
-        head |= {"slotsPerWorker": mpi.slots, "sshAuthMountPath": mpi.ssh_path, "mpiLauncherCreationPolicy": mpi.launcher.value}
+        head |= {
+            "slotsPerWorker": mpi.slots,
+            "sshAuthMountPath": mpi.ssh_path,
+            "mpiLauncherCreationPolicy": mpi.launcher.value,
+        }
     return head
 
 
@@ -116,7 +126,11 @@ def _lifecycle(lifecycle: Lifecycle) -> Body:
         "preemptibility": lifecycle.preemptibility,
     }
     # A number of 0 is a choice here, unlike an empty text.
-    return {name: value if isinstance(value, int) else value.value for name, value in chosen.items() if value is not None}
+    return {
+        name: value if isinstance(value, int) else value.value
+        for name, value in chosen.items()
+        if value is not None
+    }
 
 
 def _variable(variable: Variable) -> Body:
@@ -126,7 +140,10 @@ def _variable(variable: Variable) -> Body:
         case Source.POD_FIELD:
             return {"name": variable.name, "podFieldRef": {"path": variable.key}}
         case Source.SECRET | Source.CONFIG_MAP:
-            return {"name": variable.name, variable.source.value: {"name": variable.object_name, "key": variable.key}}
+            return {
+                "name": variable.name,
+                variable.source.value: {"name": variable.object_name, "key": variable.key},
+            }
 
 
 def _compute(compute: Compute) -> Body:
@@ -142,7 +159,9 @@ def _compute(compute: Compute) -> Body:
         cpuMemoryRequest=compute.memory_request,
         cpuMemoryLimit=compute.memory_limit,
         largeShmRequest=compute.large_shm,
-        extendedResources=[{"resource": each.resource, "quantity": each.quantity} for each in compute.extended],
+        extendedResources=[
+            {"resource": each.resource, "quantity": each.quantity} for each in compute.extended
+        ],
     )
 
 
@@ -167,31 +186,64 @@ def _storage(volumes: Iterable[Volume]) -> Body:
 
 
 _STORAGE: Mapping[type[Volume], Callable[[Any], tuple[str, Body]]] = {
-    EmptyDir: lambda it: ("emptyDirVolume", _given(path=it.path, medium="Memory" if it.memory else None, sizeLimit=it.size)),
+    EmptyDir: lambda it: (
+        "emptyDirVolume",
+        _given(path=it.path, medium="Memory" if it.memory else None, sizeLimit=it.size),
+    ),
     HostPath: lambda it: (
         "hostPath",
-        _given(path=it.source, mountPath=it.path, mountPropagation="HostToContainer" if it.propagate else None),
+        _given(
+            path=it.source,
+            mountPath=it.path,
+            mountPropagation="HostToContainer" if it.propagate else None,
+        ),
     ),
     ConfigMap: lambda it: (
         "configMapVolume",
-        _given(configMap=it.name, mountPath=it.path, subPath=it.sub_path, defaultMode=_mode(it.mode)),
+        _given(
+            configMap=it.name, mountPath=it.path, subPath=it.sub_path, defaultMode=_mode(it.mode)
+        ),
     ),
-    Secret: lambda it: ("secretVolume", _given(secret=it.name, mountPath=it.path, defaultMode=_mode(it.mode))),
+    Secret: lambda it: (
+        "secretVolume",
+        _given(secret=it.name, mountPath=it.path, defaultMode=_mode(it.mode)),
+    ),
     Claim: lambda it: ("pvc", {"claimName": it.claim, "existingPvc": True, "path": it.path}),
     NewClaim: lambda it: ("pvc", _new_claim(it)),
     Nfs: lambda it: ("nfs", {"server": it.server, "path": it.export, "mountPath": it.path}),
     Git: lambda it: (
         "git",
-        _given(repository=it.repository, branch=it.branch, revision=it.revision, path=it.path, secretRef=_git_secret(it)),
+        _given(
+            repository=it.repository,
+            branch=it.branch,
+            revision=it.revision,
+            path=it.path,
+            secretRef=_git_secret(it),
+        ),
     ),
-    S3: lambda it: ("s3", _given(bucket=it.bucket, prefix=it.prefix, path=it.path, url=it.url, accessKeySecret=it.secret)),
+    S3: lambda it: (
+        "s3",
+        _given(
+            bucket=it.bucket, prefix=it.prefix, path=it.path, url=it.url, accessKeySecret=it.secret
+        ),
+    ),
 }
 
 
 def _new_claim(claim: NewClaim) -> Body:
     modes = {MODES[mode]: True for mode in claim.modes}
-    info = _given(size=claim.size, storageClass=claim.storage_class, accessModes=modes, volumeMode="Filesystem")
-    return {"existingPvc": False, "claimInfo": info, "ephemeral": claim.ephemeral, "path": claim.path}
+    info = _given(
+        size=claim.size,
+        storageClass=claim.storage_class,
+        accessModes=modes,
+        volumeMode="Filesystem",
+    )
+    return {
+        "existingPvc": False,
+        "claimInfo": info,
+        "ephemeral": claim.ephemeral,
+        "path": claim.path,
+    }
 
 
 def _git_secret(git: Git) -> Body:
@@ -203,11 +255,19 @@ def _mode(mode: int | None) -> str | None:
 
 
 def _topology(topology: Topology | None) -> Body | None:
-    return None if topology is None else {"type": "Required" if topology.required else "Preferred", "key": topology.key}
+    return (
+        None
+        if topology is None
+        else {"type": "Required" if topology.required else "Preferred", "key": topology.key}
+    )
 
 
 def _toleration(number: int, toleration: Toleration) -> Body:
-    named = {"name": f"toleration-{number}", "operator": toleration.operator.value, "effect": toleration.effect.value}
+    named = {
+        "name": f"toleration-{number}",
+        "operator": toleration.operator.value,
+        "effect": toleration.effect.value,
+    }
     return named | _given(key=toleration.key, value=toleration.value, seconds=toleration.seconds)
 
 

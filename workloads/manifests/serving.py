@@ -1,4 +1,6 @@
-"""Which kind of object a spec becomes on a cluster, and what that cluster cannot do of it, from what its discovery told."""
+"""Which kind of object a spec becomes on a cluster, and what that cluster cannot do of it, from
+what its discovery told.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +12,9 @@ from workloads.specs import Framework, Problem, Spec
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A kind of the API that stands for a workload. `operator` is what has to be installed for it, as its makers call it."""
+    """A kind of the API that stands for a workload. `operator` is what has to be installed for it,
+    as its makers call it.
+    """
 
     api_version: str
     kind: str
@@ -35,26 +39,37 @@ TRAINER = "Kubeflow Trainer v2"
 JOB = Target("batch/v1", "Job", "jobs", "Kubernetes")
 TRAINJOB = Target("trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs", TRAINER)
 TARGETS: Mapping[Framework, Sequence[Target]] = {
-    Framework.PYTORCH: (Target("kubeflow.org/v1", "PyTorchJob", "pytorchjobs", TRAINING_OPERATOR), TRAINJOB),
+    Framework.PYTORCH: (
+        Target("kubeflow.org/v1", "PyTorchJob", "pytorchjobs", TRAINING_OPERATOR),
+        TRAINJOB,
+    ),
     Framework.TENSORFLOW: (Target("kubeflow.org/v1", "TFJob", "tfjobs", TRAINING_OPERATOR),),
     Framework.MPI: (
         Target("kubeflow.org/v2beta1", "MPIJob", "mpijobs", MPI_OPERATOR),
         Target("kubeflow.org/v1", "MPIJob", "mpijobs", TRAINING_OPERATOR),
     ),
-    Framework.XGBOOST: (Target("kubeflow.org/v1", "XGBoostJob", "xgboostjobs", TRAINING_OPERATOR), TRAINJOB),
+    Framework.XGBOOST: (
+        Target("kubeflow.org/v1", "XGBoostJob", "xgboostjobs", TRAINING_OPERATOR),
+        TRAINJOB,
+    ),
     Framework.JAX: (Target("kubeflow.org/v1", "JAXJob", "jaxjobs", TRAINING_OPERATOR), TRAINJOB),
 }
 """Best first: a TrainJob cannot say as much, so it is made only where nothing else is served.
 
-MPI never is one: its launcher is a replicated job of its own in the runtime, which may count as a node or not, and whose pods would come
-without our labels.
+MPI never is one: its launcher is a replicated job of its own in the runtime, which may count as a
+node or not, and whose pods would come without our labels.
 """
 
-_BY_KIND = {each.job_kind: each for each in (JOB, *(each for targets in TARGETS.values() for each in targets))}
+_BY_KIND = {
+    each.job_kind: each
+    for each in (JOB, *(each for targets in TARGETS.values() for each in targets))
+}
 
 
 def target(spec: Spec, capabilities: Capabilities) -> Target:
-    """The kind that this spec becomes there; the best one where the cluster serves none, for `refusals` to tell of."""
+    """The kind that this spec becomes there; the best one where the cluster serves none, for
+    `refusals` to tell of.
+    """
     if not spec.is_distributed or spec.framework is None:
         return JOB
     return available(spec.framework, capabilities) or TARGETS[spec.framework][0]
@@ -63,7 +78,9 @@ def target(spec: Spec, capabilities: Capabilities) -> Target:
 def available(framework: Framework, capabilities: Capabilities) -> Target | None:
     """The kind that a framework's workloads become there, None where it cannot be run."""
     for each in TARGETS[framework]:
-        if capabilities.serves(each.path) and (each is not TRAINJOB or trainjob.runtime(framework, capabilities) is not None):
+        if capabilities.serves(each.path) and (
+            each is not TRAINJOB or trainjob.runtime(framework, capabilities) is not None
+        ):
             return each
     return None
 
@@ -74,23 +91,39 @@ def unavailable(framework: Framework, capabilities: Capabilities) -> str:
         return ""
     wanted = TARGETS[framework][0]
     if TRAINJOB in TARGETS[framework] and capabilities.serves(TRAINJOB.path):
-        missing = f"a runtime for {framework.label}" + (" that names the KAI scheduler" if capabilities.kai else "")
-        return f"The cluster has {TRAINER} without {missing}. Ask its administrator to make one, or to install {wanted.operator}."
-    return f"The cluster does not serve {wanted.kind} objects. Ask its administrator to install {wanted.operator}."
+        missing = f"a runtime for {framework.label}" + (
+            " that names the KAI scheduler" if capabilities.kai else ""
+        )
+        return (
+            f"The cluster has {TRAINER} without {missing}. Ask its administrator to make one, or "
+            f"to install {wanted.operator}."
+        )
+    return (
+        f"The cluster does not serve {wanted.kind} objects. Ask its administrator to install "
+        f"{wanted.operator}."
+    )
 
 
 def of_kind(job_kind: str) -> Target:
-    """The target that a workload's row names. Raises KeyError for one that this version does not know."""
+    """The target that a workload's row names. Raises KeyError for one that this version does not
+    know.
+    """
     return _BY_KIND[job_kind]
 
 
 def refusals(spec: Spec, capabilities: Capabilities) -> Sequence[Problem]:
-    """What a cluster cannot do of a spec without problems, each with what would work; nothing of one that was never asked."""
+    """What a cluster cannot do of a spec without problems, each with what would work; nothing of
+    one that was never asked.
+    """
     return tuple(_refusals(spec, capabilities))
 
 
 def _refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:
-    if spec.is_distributed and spec.framework is not None and (why := unavailable(spec.framework, capabilities)):
+    if (
+        spec.is_distributed
+        and spec.framework is not None
+        and (why := unavailable(spec.framework, capabilities))
+    ):
         yield Problem("framework", why)
         return
     yield from _gpus(spec, capabilities)
@@ -111,5 +144,11 @@ def _gpus(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:
         else:
             continue
         field = f"{prefix}.compute.gpus.{'memory' if gpus.memory else 'portion'}"
-        yield Problem(field, f"Parts of a GPU cannot be had on this cluster: {why}. Ask for whole devices, or choose another cluster.")
+        yield Problem(
+            field,
+            (
+                f"Parts of a GPU cannot be had on this cluster: {why}. Ask for whole devices, or "
+                "choose another cluster."
+            ),
+        )
         return

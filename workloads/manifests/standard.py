@@ -9,7 +9,9 @@ CONTAINER = "main"
 
 
 def build(spec: Spec, identity: Identity) -> list[Object]:
-    """One Job. Unless asked otherwise a failed pod is replaced and not restarted in place: so the log of each try stays."""
+    """One Job. Unless asked otherwise a failed pod is replaced and not restarted in place: so the
+    log of each try stays.
+    """
     template = pods.template(spec, spec.setup, identity, container=CONTAINER, rank_0=True)
     template["spec"]["restartPolicy"] = (spec.lifecycle.restart_policy or RestartPolicy.NEVER).value
     job = {

@@ -1,4 +1,6 @@
-"""A distributed TensorFlow workload as a TFJob of the training operator (kubeflow.org/v1), which writes TF_CONFIG."""
+"""A distributed TensorFlow workload as a TFJob of the training operator (kubeflow.org/v1), which
+writes TF_CONFIG.
+"""
 
 from workloads.manifests import training
 from workloads.manifests.pods import Identity
@@ -11,11 +13,21 @@ CONTAINER = "tensorflow"
 
 def build(spec: Spec, identity: Identity) -> list[Object]:
     """One TFJob. The master is its Chief; without one worker 0 leads, and its end is the job's."""
-    replicas = training.first_and_workers(spec, identity, "Chief", container=CONTAINER, default=RestartPolicy.ON_FAILURE)
+    replicas = training.first_and_workers(
+        spec, identity, "Chief", container=CONTAINER, default=RestartPolicy.ON_FAILURE
+    )
     if spec.parameter_servers:
         replicas["PS"] = training.replica(
-            spec, spec.server_setup, identity, spec.parameter_servers, container=CONTAINER, default=RestartPolicy.ON_FAILURE
+            spec,
+            spec.server_setup,
+            identity,
+            spec.parameter_servers,
+            container=CONTAINER,
+            default=RestartPolicy.ON_FAILURE,
         )
     # Parameter servers never end by themselves, so what runs at the end is removed.
-    body = {"runPolicy": training.run_policy(spec, CleanPodPolicy.RUNNING), "tfReplicaSpecs": replicas}
+    body = {
+        "runPolicy": training.run_policy(spec, CleanPodPolicy.RUNNING),
+        "tfReplicaSpecs": replicas,
+    }
     return [training.job(spec, identity, "TFJob", body)]

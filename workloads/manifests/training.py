@@ -1,4 +1,6 @@
-"""What the training kinds of kubeflow.org have in common: replicas of a template, and the policy of a run."""
+"""What the training kinds of kubeflow.org have in common: replicas of a template, and the policy of
+a run.
+"""
 
 from collections.abc import Mapping
 
@@ -12,7 +14,12 @@ GROUP = "kubeflow.org"
 
 def job(spec: Spec, identity: Identity, kind: str, body: Object, *, version: str = "v1") -> Object:
     """The object that stands for the workload."""
-    return {"apiVersion": f"{GROUP}/{version}", "kind": kind, "metadata": pods.metadata(spec, identity), "spec": body}
+    return {
+        "apiVersion": f"{GROUP}/{version}",
+        "kind": kind,
+        "metadata": pods.metadata(spec, identity),
+        "spec": body,
+    }
 
 
 def replica(
@@ -26,35 +33,67 @@ def replica(
     rank_0: bool = False,
     variables: Mapping[str, str] | None = None,
 ) -> Object:
-    """One entry of a replica map, whose count is always written: the scheduler counts what is written."""
+    """One entry of a replica map, whose count is always written: the scheduler counts what is
+    written.
+    """
     return {
         "replicas": count,
         "restartPolicy": (spec.lifecycle.restart_policy or default).value,
-        "template": pods.template(spec, setup, identity, container=container, rank_0=rank_0, variables=variables),
+        "template": pods.template(
+            spec, setup, identity, container=container, rank_0=rank_0, variables=variables
+        ),
     }
 
 
 def first_and_workers(
-    spec: Spec, identity: Identity, first: str, *, container: str, default: RestartPolicy, variables: Mapping[str, str] | None = None
+    spec: Spec,
+    identity: Identity,
+    first: str,
+    *,
+    container: str,
+    default: RestartPolicy,
+    variables: Mapping[str, str] | None = None,
 ) -> Object:
-    """The replica map of a framework with a one-of-a-kind pod, where the spec has one, and workers."""
+    """The replica map of a framework with a one-of-a-kind pod, where the spec has one, and
+    workers.
+    """
     setup, workers = spec.master_setup if spec.has_master else spec.setup, spec.workers
     replicas: Object = {}
     if spec.has_first:
-        replicas[first] = replica(spec, setup, identity, 1, container=container, default=default, rank_0=True, variables=variables)
+        replicas[first] = replica(
+            spec,
+            setup,
+            identity,
+            1,
+            container=container,
+            default=default,
+            rank_0=True,
+            variables=variables,
+        )
         workers -= int(not spec.has_master)
     if workers:
-        replicas["Worker"] = replica(spec, spec.setup, identity, workers, container=container, default=default, variables=variables)
+        replicas["Worker"] = replica(
+            spec,
+            spec.setup,
+            identity,
+            workers,
+            container=container,
+            default=default,
+            variables=variables,
+        )
     return replicas
 
 
 def run_policy(spec: Spec, default: CleanPodPolicy) -> Object:
     """How often is tried again, and which pods go at the end.
 
-    A log goes with its pod, so the operator may not remove pods that have finished: Muster does, once their logs are kept.
+    A log goes with its pod, so the operator may not remove pods that have finished: Muster does,
+    once their logs are kept.
     """
     chosen = spec.lifecycle.clean_pod_policy or default
     return {
         "backoffLimit": spec.lifecycle.backoff_limit,
-        "cleanPodPolicy": (CleanPodPolicy.RUNNING if chosen is CleanPodPolicy.ALL else chosen).value,
+        "cleanPodPolicy": (
+            CleanPodPolicy.RUNNING if chosen is CleanPodPolicy.ALL else chosen
+        ).value,
     }

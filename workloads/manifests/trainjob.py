@@ -1,6 +1,8 @@
-"""A distributed workload as a TrainJob of Kubeflow Trainer v2 (2.2 and later), for clusters that serve nothing else.
+"""A distributed workload as a TrainJob of Kubeflow Trainer v2 (2.2 and later), for clusters that
+serve nothing else.
 
-A TrainJob changes a runtime that the cluster's administrator made: what it has no field for is refused, with what would work.
+A TrainJob changes a runtime that the cluster's administrator made: what it has no field for is
+refused, with what would work.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +21,9 @@ CONTAINER = "node"
 PATCHES = "runtimePatches"
 MANAGER = "muster.dev/manager"
 LONGEST = 48
-"""Of a name, for up to ten nodes: JobSet appends "-node-0-N-abcde"; each further digit of N costs one."""
+"""Of a name, for up to ten nodes: JobSet appends "-node-0-N-abcde"; each further digit of N costs
+one.
+"""
 
 FRAMEWORKS: Mapping[Framework, str] = {
     Framework.PYTORCH: "torch",
@@ -30,8 +34,12 @@ FRAMEWORKS: Mapping[Framework, str] = {
 
 
 def runtime(framework: Framework, capabilities: Capabilities) -> Runtime | None:
-    """The runtime that a framework's workloads take: one that names the KAI scheduler where there is one. None where none serves."""
-    fitting = [each for each in capabilities.runtimes if each.framework == FRAMEWORKS.get(framework)]
+    """The runtime that a framework's workloads take: one that names the KAI scheduler where there
+    is one. None where none serves.
+    """
+    fitting = [
+        each for each in capabilities.runtimes if each.framework == FRAMEWORKS.get(framework)
+    ]
     wanted = keys.KAI if capabilities.kai else ""
     return next((each for each in fitting if each.scheduler == wanted), None)
 
@@ -39,7 +47,10 @@ def runtime(framework: Framework, capabilities: Capabilities) -> Runtime | None:
 def build(spec: Spec, identity: Identity, chosen: Runtime) -> list[Object]:
     """One TrainJob. A master that is set up as the workers are is its first node."""
     trainer: Object = {"image": spec.setup.environment.image_reference, "numNodes": spec.pods}
-    for field, value in (("command", spec.setup.environment.command), ("args", spec.setup.environment.args)):
+    for field, value in (
+        ("command", spec.setup.environment.command),
+        ("args", spec.setup.environment.args),
+    ):
         if value:
             trainer[field] = list(value)
     if variables := pods.environment_of(spec.setup):
@@ -47,11 +58,27 @@ def build(spec: Spec, identity: Identity, chosen: Runtime) -> list[Object]:
     if resources := pods.resources_of(spec.setup.compute):
         trainer["resourcesPerNode"] = resources
     body: Object = {
-        "runtimeRef": {"apiGroup": "trainer.kubeflow.org", "kind": "ClusterTrainingRuntime", "name": chosen.name},
+        "runtimeRef": {
+            "apiGroup": "trainer.kubeflow.org",
+            "kind": "ClusterTrainingRuntime",
+            "name": chosen.name,
+        },
         "trainer": trainer,
-        PATCHES: [{"manager": MANAGER, "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [_patch(spec, identity)]}}}}],
+        PATCHES: [
+            {
+                "manager": MANAGER,
+                "trainingRuntimeSpec": {
+                    "template": {"spec": {"replicatedJobs": [_patch(spec, identity)]}}
+                },
+            }
+        ],
     }
-    job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": pods.metadata(spec, identity), "spec": body}
+    job = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": pods.metadata(spec, identity),
+        "spec": body,
+    }
     return [job]
 
 
@@ -63,7 +90,10 @@ def _patch(spec: Spec, identity: Identity) -> Object:
         container["volumeMounts"] = mounted
     if security := pods.container_security(setup.security):
         container["securityContext"] = security
-    pod: Object = {"containers": [container], **placement.of_pod(setup, identity.workload_id, identity.pools)}
+    pod: Object = {
+        "containers": [container],
+        **placement.of_pod(setup, identity.workload_id, identity.pools),
+    }
     pod |= pods.pod_security(setup.security)
     if made := volumes.of_pod(spec, setup):
         pod["volumes"] = made
@@ -78,15 +108,31 @@ def _patch(spec: Spec, identity: Identity) -> Object:
 def refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:
     """What a TrainJob cannot say of a spec."""
     if PATCHES not in capabilities.trainjob_fields:
-        yield Problem("framework", f"The cluster's Kubeflow Trainer is too old: its TrainJob has no {PATCHES}. {_instead('Trainer 2.2')}")
+        yield Problem(
+            "framework",
+            (
+                f"The cluster's Kubeflow Trainer is too old: its TrainJob has no {PATCHES}. "
+                f"{_instead('Trainer 2.2')}"
+            ),
+        )
         return
     for field, words in _unsayable(spec):
         yield Problem(
-            field, f"{words} cannot be said of a TrainJob, which is what this cluster serves. {_instead('the training operator (v1)')}"
+            field,
+            (
+                f"{words} cannot be said of a TrainJob, which is what this cluster serves. "
+                f"{_instead('the training operator (v1)')}"
+            ),
         )
     longest = LONGEST - len(str(spec.pods - 1)) + 1
     if len(spec.name) > longest:
-        yield Problem("name", f"The name must have at most {longest} characters on this cluster; it has {len(spec.name)}.")
+        yield Problem(
+            "name",
+            (
+                f"The name must have at most {longest} characters on this cluster; it has "
+                f"{len(spec.name)}."
+            ),
+        )
 
 
 def _instead(what: str) -> str:
@@ -107,7 +153,9 @@ def _of_lifecycle(lifecycle: Lifecycle) -> Iterator[tuple[str, str]]:
         ("restart_policy", "A restart policy", lifecycle.restart_policy),
         ("clean_pod_policy", "Which pods are deleted at the end", lifecycle.clean_pod_policy),
     )
-    yield from ((f"lifecycle.{field}", words) for field, words, value in chosen if value is not None)
+    yield from (
+        (f"lifecycle.{field}", words) for field, words, value in chosen if value is not None
+    )
     if lifecycle.backoff_limit != Lifecycle().backoff_limit:
         yield "lifecycle.backoff_limit", "A backoff limit"
 

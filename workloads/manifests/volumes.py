@@ -1,4 +1,6 @@
-"""The volumes of a pod: what they are, where its container sees them, and what has to be fetched or made before it starts."""
+"""The volumes of a pod: what they are, where its container sees them, and what has to be fetched or
+made before it starts.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +27,9 @@ from workloads.specs import (
 
 GIT_ROOT = "/git"
 GIT_LINK = "code"
-"""git-sync checks out beside this link, which always leads to a complete tree; the container mounts what it leads to."""
+"""git-sync checks out beside this link, which always leads to a complete tree; the container mounts
+what it leads to.
+"""
 GIT_SECRET = "/etc/git-secret"  # noqa: S105 - a mount path
 S3_ROOT = "/data"
 S3_REMOTE = "source"
@@ -47,7 +51,11 @@ IMAGES = Images()
 
 def of_pod(spec: Spec, setup: Setup) -> list[Object]:
     """The volumes of a pod, those with the secrets of their fetchers included."""
-    return [entry for name, volume in _named(setup) for entry in _entries(spec, name, volume, is_root=setup.security.uid == 0)]
+    return [
+        entry
+        for name, volume in _named(setup)
+        for entry in _entries(spec, name, volume, is_root=setup.security.uid == 0)
+    ]
 
 
 def mounts(setup: Setup, *, rank_0: bool) -> list[Object]:
@@ -58,8 +66,9 @@ def mounts(setup: Setup, *, rank_0: bool) -> list[Object]:
 def fetching(setup: Setup, images: Images, resources: Object) -> list[Object]:
     """The init containers that fetch Git repositories and buckets, in the order of the volumes.
 
-    `resources` are what the training container has of CPU and memory. It waits meanwhile, so that the pod needs no more for it, and a
-    namespace with a quota refuses a pod of which a container names none.
+    `resources` are what the training container has of CPU and memory. It waits meanwhile, so that
+    the pod needs no more for it, and a namespace with a quota refuses a pod of which a container
+    names none.
     """
     given_resources = {"resources": resources} if resources else {}
     return [fetcher | given_resources for fetcher in _fetchers(setup, images)]
@@ -77,8 +86,14 @@ def given(**values: Any) -> Object:
 
 def _named(setup: Setup) -> Sequence[tuple[str, Volume]]:
     """The volumes with the names they have in the pod."""
-    named: list[tuple[str, Volume]] = [(f"volume-{number}", volume) for number, volume in enumerate(setup.volumes, 1)]
-    return [*named, ("shared-memory", EmptyDir(path=keys.SHARED_MEMORY, memory=True))] if setup.compute.large_shm else named
+    named: list[tuple[str, Volume]] = [
+        (f"volume-{number}", volume) for number, volume in enumerate(setup.volumes, 1)
+    ]
+    return (
+        [*named, ("shared-memory", EmptyDir(path=keys.SHARED_MEMORY, memory=True))]
+        if setup.compute.large_shm
+        else named
+    )
 
 
 def _mount(name: str, volume: Volume, rank_0: bool) -> Object:
@@ -97,14 +112,22 @@ def _mount(name: str, volume: Volume, rank_0: bool) -> Object:
 def _entries(spec: Spec, name: str, volume: Volume, *, is_root: bool) -> Iterator[Object]:
     yield {"name": name, **_source(spec, volume)}
     if isinstance(volume, Git) and volume.secret:
-        # The files are root's: another user could not read them otherwise, and ssh refuses a key of its own user that others can read.
-        yield {"name": f"{name}-secret", "secret": {"secretName": volume.secret, "defaultMode": 0o400 if is_root else 0o444}}
+        # The files are root's: another user could not read them otherwise, and ssh refuses a key of
+        # its own user that others can read.
+        yield {
+            "name": f"{name}-secret",
+            "secret": {"secretName": volume.secret, "defaultMode": 0o400 if is_root else 0o444},
+        }
 
 
 def _source(spec: Spec, volume: Volume) -> Object:
     match volume:
         case EmptyDir():
-            return {"emptyDir": given(medium="Memory" if volume.memory else None, sizeLimit=volume.size or None)}
+            return {
+                "emptyDir": given(
+                    medium="Memory" if volume.memory else None, sizeLimit=volume.size or None
+                )
+            }
         case Git() | S3():
             return {"emptyDir": {}}
         case HostPath():
@@ -127,7 +150,9 @@ def _source(spec: Spec, volume: Volume) -> Object:
 def _shared_claims(spec: Spec) -> list[NewClaim]:
     """Workers' and master's; one that both have is one."""
     both = (*spec.setup.volumes, *(spec.master_setup.volumes if spec.has_master else ()))
-    return list(dict.fromkeys(each for each in both if isinstance(each, NewClaim) and not each.ephemeral))
+    return list(
+        dict.fromkeys(each for each in both if isinstance(each, NewClaim) and not each.ephemeral)
+    )
 
 
 def _claim_name(spec: Spec, volume: NewClaim) -> str:
@@ -136,7 +161,12 @@ def _claim_name(spec: Spec, volume: NewClaim) -> str:
 
 def _claim(spec: Spec, volume: NewClaim) -> Object:
     metadata = {"name": _claim_name(spec, volume), "namespace": spec.namespace}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": _claim_spec(volume)}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata,
+        "spec": _claim_spec(volume),
+    }
 
 
 def _claim_spec(volume: NewClaim) -> Object:
@@ -153,9 +183,12 @@ def _fetchers(setup: Setup, images: Images) -> Iterator[Object]:
             case Git():
                 yield _fetcher(name, images.git, _git_variables(volume), _git_mounts(name, volume))
             case S3():
-                # Kubernetes would read $(NAME) in an argument as a variable, and the keys are among them.
+                # Kubernetes would read $(NAME) in an argument as a variable, and the keys are among
+                # them.
                 place = "/".join(filter(None, (volume.bucket, volume.prefix))).replace("$(", "$$(")
-                fetcher = _fetcher(name, images.s3, _s3_variables(volume), [{"name": name, "mountPath": S3_ROOT}])
+                fetcher = _fetcher(
+                    name, images.s3, _s3_variables(volume), [{"name": name, "mountPath": S3_ROOT}]
+                )
                 yield fetcher | {"args": ["copy", f"{S3_REMOTE}:{place}", S3_ROOT]}
 
 
@@ -171,13 +204,24 @@ def _fetcher(name: str, image: str, variables: list[Object], mounted: list[Objec
 
 
 def _git_variables(volume: Git) -> list[Object]:
-    """git-sync's settings. The host of an SSH address must be in `known_hosts` of the Secret: whoever answers is not to be believed."""
-    plain = {"REPO": volume.repository, "ROOT": GIT_ROOT, "LINK": GIT_LINK, "ONE_TIME": "true", "DEPTH": "1"}
+    """git-sync's settings. The host of an SSH address must be in `known_hosts` of the Secret:
+    whoever answers is not to be believed.
+    """
+    plain = {
+        "REPO": volume.repository,
+        "ROOT": GIT_ROOT,
+        "LINK": GIT_LINK,
+        "ONE_TIME": "true",
+        "DEPTH": "1",
+    }
     if reference := volume.revision or volume.branch:
         plain["REF"] = reference
     secret: list[Object] = []
     if volume.credential is GitAccess.SSH_KEY:
-        plain |= {"SSH_KEY_FILE": f"{GIT_SECRET}/ssh-privatekey", "SSH_KNOWN_HOSTS_FILE": f"{GIT_SECRET}/known_hosts"}
+        plain |= {
+            "SSH_KEY_FILE": f"{GIT_SECRET}/ssh-privatekey",
+            "SSH_KNOWN_HOSTS_FILE": f"{GIT_SECRET}/known_hosts",
+        }
         # ssh refuses to run for a user ID that has no name.
         plain["ADD_USER"] = "true"
     elif volume.credential is GitAccess.PASSWORD:
@@ -188,14 +232,22 @@ def _git_variables(volume: Git) -> list[Object]:
 
 def _git_mounts(name: str, volume: Git) -> list[Object]:
     root: Object = {"name": name, "mountPath": GIT_ROOT}
-    return [root, {"name": f"{name}-secret", "mountPath": GIT_SECRET, "readOnly": True}] if volume.secret else [root]
+    return (
+        [root, {"name": f"{name}-secret", "mountPath": GIT_SECRET, "readOnly": True}]
+        if volume.secret
+        else [root]
+    )
 
 
 def _s3_variables(volume: S3) -> list[Object]:
     """rclone's settings of a remote; without keys it asks as anybody."""
-    plain = {"TYPE": "s3", "PROVIDER": OTHER if volume.url else AMAZON} | ({"ENDPOINT": volume.url} if volume.url else {})
+    plain = {"TYPE": "s3", "PROVIDER": OTHER if volume.url else AMAZON} | (
+        {"ENDPOINT": volume.url} if volume.url else {}
+    )
     head = f"RCLONE_CONFIG_{S3_REMOTE.upper()}"
-    variables: list[Object] = [{"name": f"{head}_{key}", "value": value} for key, value in plain.items()]
+    variables: list[Object] = [
+        {"name": f"{head}_{key}", "value": value} for key, value in plain.items()
+    ]
     if volume.secret:
         variables.append(_from_secret(f"{head}_ACCESS_KEY_ID", volume.secret, "AccessKeyId"))
         variables.append(_from_secret(f"{head}_SECRET_ACCESS_KEY", volume.secret, "SecretKey"))

@@ -13,6 +13,11 @@ def build(spec: Spec, identity: Identity) -> list[Object]:
 
     Any failed pod fails an XGBoostJob, so containers are restarted in place unless asked otherwise.
     """
-    replicas = training.first_and_workers(spec, identity, "Master", container=CONTAINER, default=RestartPolicy.ON_FAILURE)
-    body = {"runPolicy": training.run_policy(spec, CleanPodPolicy.RUNNING), "xgbReplicaSpecs": replicas}
+    replicas = training.first_and_workers(
+        spec, identity, "Master", container=CONTAINER, default=RestartPolicy.ON_FAILURE
+    )
+    body = {
+        "runPolicy": training.run_policy(spec, CleanPodPolicy.RUNNING),
+        "xgbReplicaSpecs": replicas,
+    }
     return [training.job(spec, identity, "XGBoostJob", body)]

@@ -12,14 +12,18 @@ _BLOCK = re.compile(r"[^\s][ -~\n]*[!-~]\n?")
 """Several lines of plain ASCII: what a block shows as it is."""
 
 _AMBIGUOUS = re.compile(r"[-+.]?[0-9].*|[yYnN]", re.DOTALL)
-"""Texts that some parser takes for a number, a time or a truth value: kubectl's reads `1e3` and `y` so."""
+"""Texts that some parser takes for a number, a time or a truth value: kubectl's reads `1e3` and `y`
+so.
+"""
 
 _ODD = re.compile(r"[^ -~\n\u00a1-\u1fff\u3000-\ud7ff]")
 """Characters that are better escaped than shown."""
 
 
 class _Readable(yaml.SafeDumper):
-    """Keeps the order of keys, writes texts of several lines as blocks, indents lists, and writes everything out where it stands."""
+    """Keeps the order of keys, writes texts of several lines as blocks, indents lists, and writes
+    everything out where it stands.
+    """
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,4 +1,6 @@
-"""A quota, a limit and what is held as a picture: where the parts of a bar begin and end, in thousandths of its width. Pure."""
+"""A quota, a limit and what is held as a picture: where the parts of a bar begin and end, in
+thousandths of its width. Pure.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +17,9 @@ _SPARE = Decimal("1.08")
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`within` is held of the quota, `over` beyond it; marks are None where there is no such bound. `words` say all of it."""
+    """`within` is held of the quota, `over` beyond it; marks are None where there is no such bound.
+    `words` say all of it.
+    """
 
     held: Decimal
     quota: Decimal | None
@@ -37,7 +41,9 @@ class Bar:
 
 
 def bar(held: Decimal, quota: Decimal | None, limit: Decimal | None, *, unit: str = "GPUs") -> Bar:
-    """The bar is as wide as its limit, or a little more than its last mark where nothing limits it."""
+    """The bar is as wide as its limit, or a little more than its last mark where nothing limits
+    it.
+    """
     bounds = [each for each in (quota, limit) if each is not None]
     most = max([held, *bounds, _ZERO])
     if limit is None:
@@ -58,7 +64,9 @@ def bar(held: Decimal, quota: Decimal | None, limit: Decimal | None, *, unit: st
 
 
 def parts(counts: Mapping[T, int]) -> Iterator[tuple[T, int, int, int]]:
-    """Each with its count, and where its part of one bar begins and how wide it is. What there is little of is seen as well."""
+    """Each with its count, and where its part of one bar begins and how wide it is. What there is
+    little of is seen as well.
+    """
     total, at = sum(counts.values()), 0
     shares = {key: max(4, WIDE * count // total) for key, count in counts.items() if count}
     spare = WIDE - sum(shares.values())

@@ -20,7 +20,8 @@ _FIT = Q(is_ready=True, is_schedulable=True)
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """Nodes and their GPUs. `allocated` counts what anybody's pods hold; of the rest, `away` are on nodes that take no pods now.
+    """Nodes and their GPUs. `allocated` counts what anybody's pods hold; of the rest, `away` are on
+    nodes that take no pods now.
 
     `seen_at` is the age of the oldest of it.
     """
@@ -40,7 +41,9 @@ class Machines:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """GPUs that are held and not used; of those in `unknown` nobody knows. `at` is None where nobody looked lately."""
+    """GPUs that are held and not used; of those in `unknown` nobody knows. `at` is None where
+    nobody looked lately.
+    """
 
     gpus: Decimal
     unknown: Decimal
@@ -57,12 +60,21 @@ class Idle:
 
 
 def away(clusters: Collection[UUID]) -> Decimal:
-    """GPUs that nobody holds and nobody can have now, for their nodes are not ready or closed. One query, two where there are any."""
+    """GPUs that nobody holds and nobody can have now, for their nodes are not ready or closed. One
+    query, two where there are any.
+    """
     unfit = Node.objects.filter(cluster__in=clusters, gpus__gt=0).exclude(_FIT)
-    left = {(cluster, name): gpus - used for cluster, name, gpus, used in unfit.values_list("cluster_id", "name", "gpus", "used_gpus")}
+    left = {
+        (cluster, name): gpus - used
+        for cluster, name, gpus, used in unfit.values_list(
+            "cluster_id", "name", "gpus", "used_gpus"
+        )
+    }
     if not left:
         return _ZERO
-    pods = Pod.objects.filter(node__in={name for _, name in left}, phase__in=("Pending", "Running"), vanished_at=None)
+    pods = Pod.objects.filter(
+        node__in={name for _, name in left}, phase__in=("Pending", "Running"), vanished_at=None
+    )
     ours = pods.order_by().values_list("workload__cluster_id", "node").annotate(gpus=Sum("gpus"))
     for cluster, name, gpus in ours:
         if (cluster, name) in left:
@@ -83,7 +95,15 @@ def machines(clusters: Collection[UUID], held: Held, away: Decimal) -> Machines:
     ours = sum((each.gpus for some in held.values() for each in some), _ZERO)
     gpus = found["gpus"] or _ZERO
     allocated = ours + (found["used"] or _ZERO)
-    return Machines(found["nodes"], found["ready"], gpus, found["unhealthy"] or _ZERO, allocated, away, found["seen"])
+    return Machines(
+        found["nodes"],
+        found["ready"],
+        gpus,
+        found["unhealthy"] or _ZERO,
+        allocated,
+        away,
+        found["seen"],
+    )
 
 
 def idle(projects: Ids) -> Idle:
@@ -93,5 +113,9 @@ def idle(projects: Ids) -> Idle:
         return Idle(_ZERO, _ZERO, _ZERO, None)
     rows = Sample.objects.filter(at=at)
     rows = rows if projects is None else rows.filter(project__in=projects)
-    found = rows.aggregate(gpus=Sum("gpus_idle"), held=Sum("gpus_allocated"), unknown=Sum("gpus_allocated", filter=Q(gpus_idle=None)))
+    found = rows.aggregate(
+        gpus=Sum("gpus_idle"),
+        held=Sum("gpus_allocated"),
+        unknown=Sum("gpus_allocated", filter=Q(gpus_idle=None)),
+    )
     return Idle(found["gpus"] or _ZERO, found["unknown"] or _ZERO, found["held"] or _ZERO, at)

@@ -1,4 +1,6 @@
-"""How it was: what projects held over time, from the samples. As many points as a chart can show, however many samples there are."""
+"""How it was: what projects held over time, from the samples. As many points as a chart can show,
+however many samples there are.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +37,9 @@ DEFAULT = "24h"
 MOST_LINES = 8
 """Projects that have an area of their own; the others are one."""
 TRIES = 3
-"""Samples after a point's moment that may stand for it, and before now that are the newest: a beat may come late."""
+"""Samples after a point's moment that may stand for it, and before now that are the newest: a beat
+may come late.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +71,25 @@ def history(projects: Ids, span: Span, now: datetime | None = None) -> History:
     moments, found = _moments(rows, span, now or timezone.now())
     chosen = rows.filter(at__in=list(found.values())).order_by()
     sums = _sums(chosen)
-    largest = chosen.values_list("project_id").annotate(gpus=Sum("gpus_allocated")).order_by("-gpus", "project_id")
+    largest = (
+        chosen.values_list("project_id")
+        .annotate(gpus=Sum("gpus_allocated"))
+        .order_by("-gpus", "project_id")
+    )
     keys = [key for key, gpus in largest[:MOST_LINES] if gpus]
     names = dict(Project.objects.filter(pk__in=keys).values_list("pk", "name"))
-    own = {(at, key): gpus for at, key, gpus in chosen.filter(project__in=keys).values_list("at", "project_id", "gpus_allocated")}
+    own = {
+        (at, key): gpus
+        for at, key, gpus in chosen.filter(project__in=keys).values_list(
+            "at", "project_id", "gpus_allocated"
+        )
+    }
     at = [found.get(moment) for moment in moments]
-    lines = [Line(names[key], key, [_own(own, sums, moment, key) for moment in at]) for key in keys if key in names]
+    lines = [
+        Line(names[key], key, [_own(own, sums, moment, key) for moment in at])
+        for key in keys
+        if key in names
+    ]
     return History(
         moments=moments,
         lines=[*lines, *_others(lines, _of(sums, at, "held"))],
@@ -83,22 +100,38 @@ def history(projects: Ids, span: Span, now: datetime | None = None) -> History:
     )
 
 
-def _moments(rows: "QuerySet[Sample]", span: Span, now: datetime) -> tuple[list[datetime], dict[datetime, datetime]]:
-    """The points of the chart, and for each the sample's moment that stands for it, where there is one.
+def _moments(
+    rows: "QuerySet[Sample]", span: Span, now: datetime
+) -> tuple[list[datetime], dict[datetime, datetime]]:
+    """The points of the chart, and for each the sample's moment that stands for it, where there is
+    one.
 
-    They are a step apart, but for the last: that is the newest sample, so that nobody waits for a step to see that something is known.
+    They are a step apart, but for the last: that is the newest sample, so that nobody waits for a
+    step to see that something is known.
     """
     pace = settings.OPTIONS.sample_seconds
     step = max(span.step, pace)
     last = now.timestamp() // step * step
-    moments = [_time(last - number * step) for number in range(int(span.length.total_seconds() // step), -1, -1)]
+    moments = [
+        _time(last - number * step)
+        for number in range(int(span.length.total_seconds() // step), -1, -1)
+    ]
     # Samples are at multiples of their pace, which a point's moment need not be.
     first = [_time(-(-moment.timestamp() // pace) * pace) for moment in moments]
-    near = [[moment + timedelta(seconds=number * pace) for number in range(min(TRIES, max(1, step // pace)))] for moment in first]
+    near = [
+        [
+            moment + timedelta(seconds=number * pace)
+            for number in range(min(TRIES, max(1, step // pace)))
+        ]
+        for moment in first
+    ]
     newest = [_time((now.timestamp() // pace - number) * pace) for number in range(TRIES)]
     wanted = [at for some in [*near, newest] for at in some]
     there = set(rows.filter(at__in=wanted).order_by().values_list("at", flat=True).distinct())
-    found = {moment: next((at for at in some if at in there), None) for moment, some in zip(moments, near, strict=True)}
+    found = {
+        moment: next((at for at in some if at in there), None)
+        for moment, some in zip(moments, near, strict=True)
+    }
     now_known = next((at for at in newest if at in there), None)
     if now_known is not None and now_known > (found[moments[-1]] or moments[-1]):
         moments.append(now_known)
@@ -111,7 +144,9 @@ def _time(seconds: float) -> datetime:
 
 
 def _sums(rows: "QuerySet[Sample]") -> dict[datetime, dict[str, Any]]:
-    """Of all projects together at each moment; `blind` and `unlimited` count those that have no number."""
+    """Of all projects together at each moment; `blind` and `unlimited` count those that have no
+    number.
+    """
     added = rows.values("at").annotate(
         held=Sum("gpus_allocated"),
         quota=Sum("gpus_quota"),
@@ -124,7 +159,12 @@ def _sums(rows: "QuerySet[Sample]") -> dict[datetime, dict[str, Any]]:
     return {row["at"]: dict(row) for row in added}
 
 
-def _of(sums: Mapping[datetime, Mapping[str, Any]], at: Sequence[datetime | None], name: str, unless: str = "") -> list[float | None]:
+def _of(
+    sums: Mapping[datetime, Mapping[str, Any]],
+    at: Sequence[datetime | None],
+    name: str,
+    unless: str = "",
+) -> list[float | None]:
     """One of the sums at each moment; None where nobody looked, and where some have no number."""
     found: list[float | None] = []
     for moment in at:
@@ -134,7 +174,12 @@ def _of(sums: Mapping[datetime, Mapping[str, Any]], at: Sequence[datetime | None
     return found
 
 
-def _own(own: Mapping[tuple[datetime, int], Decimal], sums: Mapping[datetime, Any], at: datetime | None, key: int) -> float | None:
+def _own(
+    own: Mapping[tuple[datetime, int], Decimal],
+    sums: Mapping[datetime, Any],
+    at: datetime | None,
+    key: int,
+) -> float | None:
     """What one project held; nothing while it was not there and others were looked at."""
     return float(own.get((at, key), 0)) if at is not None and at in sums else None
 
@@ -142,7 +187,9 @@ def _own(own: Mapping[tuple[datetime, int], Decimal], sums: Mapping[datetime, An
 def _others(lines: Sequence[Line], held: Sequence[float | None]) -> Iterator[Line]:
     """What is held by those that have no line of their own, where that is anything."""
     rest = [
-        None if total is None else max(0.0, round(total - sum(line.points[number] or 0 for line in lines), 3))
+        None
+        if total is None
+        else max(0.0, round(total - sum(line.points[number] or 0 for line in lines), 3))
         for number, total in enumerate(held)
     ]
     if any(rest):

@@ -1,4 +1,6 @@
-"""Who holds GPUs: projects by name where the reader may see their workloads, everybody else together."""
+"""Who holds GPUs: projects by name where the reader may see their workloads, everybody else
+together.
+"""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -17,7 +19,9 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """`project` is None for what has no name here; `preemptible` is the part that others' quotas can reclaim."""
+    """`project` is None for what has no name here; `preemptible` is the part that others' quotas
+    can reclaim.
+    """
 
     name: str
     project: int | None
@@ -27,7 +31,9 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """The largest ones, and what all of them together hold of how many GPUs; of the rest, `away` are on nodes that take no pods now."""
+    """The largest ones, and what all of them together hold of how many GPUs; of the rest, `away`
+    are on nodes that take no pods now.
+    """
 
     rows: Sequence[Holder]
     held: Decimal
@@ -41,7 +47,9 @@ class Holders:
 
 def holders(clusters: Collection[uuid.UUID], visible: Ids, held: Held, away: Decimal) -> Holders:
     """Of these clusters, whose `held` GPUs, and those that are `away`, are known. One query."""
-    nodes = Node.objects.filter(cluster__in=clusters).aggregate(gpus=Sum("gpus"), used=Sum("used_gpus"))
+    nodes = Node.objects.filter(cluster__in=clusters).aggregate(
+        gpus=Sum("gpus"), used=Sum("used_gpus")
+    )
     found: dict[int | None, list[Decimal]] = {}
     names: dict[int | None, str] = {None: "Other projects"}
     for each in (each for some in held.values() for each in some):
@@ -50,11 +58,17 @@ def holders(clusters: Collection[uuid.UUID], visible: Ids, held: Held, away: Dec
         sums = found.setdefault(key, [_ZERO, _ZERO])
         sums[0] += each.gpus
         sums[1] += each.gpus if each.preemptible else _ZERO
-    rows = sorted((Holder(names[key], key, *sums) for key, sums in found.items()), key=lambda row: (row.project is None, -row.gpus))
+    rows = sorted(
+        (Holder(names[key], key, *sums) for key, sums in found.items()),
+        key=lambda row: (row.project is None, -row.gpus),
+    )
     foreign = nodes["used"] or _ZERO
     together = sum((row.gpus for row in rows), _ZERO) + foreign
     return Holders(
-        _cut(rows) + ([Holder("Pods that are not Muster's", None, foreign)] if foreign else []), together, nodes["gpus"] or _ZERO, away
+        _cut(rows) + ([Holder("Pods that are not Muster's", None, foreign)] if foreign else []),
+        together,
+        nodes["gpus"] or _ZERO,
+        away,
     )
 
 
@@ -63,5 +77,10 @@ def _cut(rows: list[Holder]) -> list[Holder]:
     if len(rows) <= MOST:
         return rows
     rest = rows[MOST - 1 :]
-    more = Holder(f"{len(rest)} more", None, sum((row.gpus for row in rest), _ZERO), sum((row.preemptible for row in rest), _ZERO))
+    more = Holder(
+        f"{len(rest)} more",
+        None,
+        sum((row.gpus for row in rest), _ZERO),
+        sum((row.preemptible for row in rest), _ZERO),
+    )
     return [*rows[: MOST - 1], more]

@@ -1,4 +1,6 @@
-"""The part of a project's page that tells how it stands now. `settings.PROJECT_PAGE` names this room: projects lie floors below."""
+"""The part of a project's page that tells how it stands now. `settings.PROJECT_PAGE` names this
+room: projects lie floors below.
+"""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -26,11 +28,17 @@ GIB = Decimal(1 << 30)
 
 
 def now(project: Project, user: User) -> dict[str, Any]:
-    """What TEMPLATE needs: quotas as pictures, and the workloads where the user may see them. The same queries however many there are.
+    """What TEMPLATE needs: quotas as pictures, and the workloads where the user may see them. The
+    same queries however many there are.
 
     The project is loaded with its cluster.
     """
-    context: dict[str, Any] = {"project": project, "at": timezone.now(), "gpu_bar": _gpus(project), "other_bars": _others(project)}
+    context: dict[str, Any] = {
+        "project": project,
+        "at": timezone.now(),
+        "gpu_bar": _gpus(project),
+        "other_bars": _others(project),
+    }
     if not user.rights.may(view(Entity.WORKLOADS), of_project(project)):
         return context | {"sees_workloads": False}
     rows = in_projects(frozenset({project.pk})).filter(released_at=None)
@@ -62,7 +70,9 @@ def now(project: Project, user: User) -> dict[str, Any]:
 
 def _holders(project: Project, user: User) -> Holders:
     there = [project.cluster_id]
-    return holders(there, user.rights.projects(view(Entity.WORKLOADS)), held(there), figures.away(there))
+    return holders(
+        there, user.rights.projects(view(Entity.WORKLOADS)), held(there), figures.away(there)
+    )
 
 
 def _gpus(project: Project) -> Bar:
@@ -79,7 +89,9 @@ def _others(project: Project) -> Sequence[tuple[str, str, Bar]]:
     ):
         told = _number(project.allocated.get(key))
         if told is not None:
-            quota, limit = (None if each is None else each / scale for each in (share.quota, share.limit))
+            quota, limit = (
+                None if each is None else each / scale for each in (share.quota, share.limit)
+            )
             found.append((name, unit, bar(told / scale, quota, limit, unit=unit)))
     return found
 

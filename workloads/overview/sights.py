@@ -1,4 +1,6 @@
-"""Who sees what of the overview: a tile tells of where one may view both the overview and what the tile is about."""
+"""Who sees what of the overview: a tile tells of where one may view both the overview and what the
+tile is about.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,7 +66,11 @@ class Sight:
         if not self.sees_nodes:
             return []
         seen = Cluster.objects.visible_to(self.user).filter(is_enabled=True)
-        return list(seen.only("id", "name", "prometheus_url", "unreachable_since", "last_seen_at")[:MOST_CLUSTERS])
+        return list(
+            seen.only("id", "name", "prometheus_url", "unreachable_since", "last_seen_at")[
+                :MOST_CLUSTERS
+            ]
+        )
 
     def workload_rows(self) -> InProject:
         """The workloads that are told of; not those that the cluster has let go of."""
@@ -81,7 +87,10 @@ class Sight:
         return found if self.departments is None else found.filter(pk__in=self.departments)
 
     def _both(self, entity: Entity) -> Ids:
-        overview, others = self.user.rights.projects(view(Entity.OVERVIEW)), self.user.rights.projects(view(entity))
+        overview, others = (
+            self.user.rights.projects(view(Entity.OVERVIEW)),
+            self.user.rights.projects(view(entity)),
+        )
         if overview is None or others is None:
             return others if overview is None else overview
         return overview & others

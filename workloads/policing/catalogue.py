@@ -1,4 +1,6 @@
-"""The fields that policies can speak of, in the order and the sections in which pages show them. Pure."""
+"""The fields that policies can speak of, in the order and the sections in which pages show them.
+Pure.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -70,7 +72,9 @@ def _pulled(setup: Setup) -> str:
 
 
 def _portion(setup: Setup) -> Decimal | None:
-    """What pods get of each device; a whole one is 1. None without GPUs, and where memory is asked for."""
+    """What pods get of each device; a whole one is 1. None without GPUs, and where memory is asked
+    for.
+    """
     gpus = setup.compute.gpus
     if gpus.memory or not gpus.device_count:
         return None
@@ -87,7 +91,9 @@ def _request(resource: str) -> Get:
 
     def value(setup: Setup) -> str:
         compute = setup.compute
-        return str(getattr(compute, f"{resource}_request") or getattr(compute, f"{resource}_limit") or "0")
+        return str(
+            getattr(compute, f"{resource}_request") or getattr(compute, f"{resource}_limit") or "0"
+        )
 
     return value
 
@@ -98,13 +104,18 @@ def _kinds(setup: Setup) -> tuple[str, ...] | None:
 
 def _variables(setup: Setup) -> dict[str, str | None] | None:
     """Their values by name; None for a value that comes from elsewhere."""
-    return {each.name: each.value if each == Variable(each.name, each.value) else None for each in setup.environment.variables} or None
+    return {
+        each.name: each.value if each == Variable(each.name, each.value) else None
+        for each in setup.environment.variables
+    } or None
 
 
 def _set_variables(setup: Setup, missing: Mapping[str, str]) -> Setup:
     added = tuple(Variable(name, value) for name, value in missing.items())
     environment = setup.environment
-    return replace(setup, environment=replace(environment, variables=(*environment.variables, *added)))
+    return replace(
+        setup, environment=replace(environment, variables=(*environment.variables, *added))
+    )
 
 
 def _pairs(name: str) -> tuple[Get, Set]:
@@ -120,7 +131,12 @@ def _pairs(name: str) -> tuple[Get, Set]:
 
 
 def _set_gpu_memory(setup: Setup, value: str) -> Setup:
-    return replace(setup, compute=replace(setup.compute, gpus=Gpus(setup.compute.gpus.device_count or 1, None, value)))
+    return replace(
+        setup,
+        compute=replace(
+            setup.compute, gpus=Gpus(setup.compute.gpus.device_count or 1, None, value)
+        ),
+    )
 
 
 def _large(setup: Setup) -> bool:
@@ -132,7 +148,9 @@ def _most_workers(spec: Spec) -> int | None:
 
 
 def _preemptibility(spec: Spec) -> str:
-    return (Preemptibility.PREEMPTIBLE if spec.is_preemptible else Preemptibility.NON_PREEMPTIBLE).value
+    return (
+        Preemptibility.PREEMPTIBLE if spec.is_preemptible else Preemptibility.NON_PREEMPTIBLE
+    ).value
 
 
 def _environment() -> list[Field]:
@@ -145,9 +163,25 @@ def _environment() -> list[Field]:
     get = {"raw": _variables, "value": _variables, "set": _set_variables}
     return [
         field("image", "Image", Text(), f"{here}image", "image", where, about=_STAR),
-        field("pull_policy", "Image pull policy", _choice(PullPolicy), f"{here}pull_policy", "pull_policy", where, **pull),
+        field(
+            "pull_policy",
+            "Image pull policy",
+            _choice(PullPolicy),
+            f"{here}pull_policy",
+            "pull_policy",
+            where,
+            **pull,
+        ),
         *lines,
-        field("working_dir", "Working directory", Text(), f"{here}working_dir", "working_dir", where, about=_STAR),
+        field(
+            "working_dir",
+            "Working directory",
+            Text(),
+            f"{here}working_dir",
+            "working_dir",
+            where,
+            about=_STAR,
+        ),
         field("variables", "Environment variables", Pairs(), f"{here}variables", (), where, **get),
     ]
 
@@ -155,9 +189,24 @@ def _environment() -> list[Field]:
 def _compute() -> list[Field]:
     where, here = COMPUTE, "compute."
     gpus = tuple(f"{here}gpus.{part}" for part in ("devices", "portion", "memory"))
-    devices = {"value": lambda setup: setup.compute.gpus.device_count, "said_by": gpus, "implied": True}
-    portion = {"value": _portion, "set": _set_portion, "said_by": gpus, "implied": True, "has": Portion().has - {LOCKED}}
-    memory = {"set": _set_gpu_memory, "said_by": gpus, "implied": True, "has": Quantity().has - {LOCKED}}
+    devices = {
+        "value": lambda setup: setup.compute.gpus.device_count,
+        "said_by": gpus,
+        "implied": True,
+    }
+    portion = {
+        "value": _portion,
+        "set": _set_portion,
+        "said_by": gpus,
+        "implied": True,
+        "has": Portion().has - {LOCKED},
+    }
+    memory = {
+        "set": _set_gpu_memory,
+        "said_by": gpus,
+        "implied": True,
+        "has": Quantity().has - {LOCKED},
+    }
     amounts = [
         field(
             f"{resource}_{bound}",
@@ -172,36 +221,110 @@ def _compute() -> list[Field]:
         for bound in ("request", "limit")
     ]
     shared = "Of GPUs that are asked for whole or in parts; a whole one counts as 1."
-    of_memory = "Of GPUs that are asked for by their memory; those asked for otherwise have the rule of the portion."
+    of_memory = (
+        "Of GPUs that are asked for by their memory; those asked for otherwise have the rule of "
+        "the portion."
+    )
     return [
-        field("gpus.devices", "GPU devices per pod", Whole(largest=1000), gpus[0], "gpu_devices", where, **devices),
-        field("gpus.portion", "GPU portion", Portion(), gpus[1], "gpu_percent", where, about=shared, **portion),
-        field("gpus.memory", "GPU memory", Quantity(), gpus[2], "gpu_memory", where, about=of_memory, **memory),
+        field(
+            "gpus.devices",
+            "GPU devices per pod",
+            Whole(largest=1000),
+            gpus[0],
+            "gpu_devices",
+            where,
+            **devices,
+        ),
+        field(
+            "gpus.portion",
+            "GPU portion",
+            Portion(),
+            gpus[1],
+            "gpu_percent",
+            where,
+            about=shared,
+            **portion,
+        ),
+        field(
+            "gpus.memory",
+            "GPU memory",
+            Quantity(),
+            gpus[2],
+            "gpu_memory",
+            where,
+            about=of_memory,
+            **memory,
+        ),
         *amounts,
         field(
-            "large_shm", "Increase shared memory", Flag(), f"{here}large_shm", "large_shm", where, implied=True, raw=_large, value=_large
+            "large_shm",
+            "Increase shared memory",
+            Flag(),
+            f"{here}large_shm",
+            "large_shm",
+            where,
+            implied=True,
+            raw=_large,
+            value=_large,
         ),
     ]
 
 
 def _placed() -> list[Field]:
     labels, annotations = _pairs("labels"), _pairs("annotations")
-    kinds = Members(has=frozenset((OPTIONS,)), choices=tuple((each.kind, each.noun) for each in VOLUMES), nothing="no volumes")
+    kinds = Members(
+        has=frozenset((OPTIONS,)),
+        choices=tuple((each.kind, each.noun) for each in VOLUMES),
+        nothing="no volumes",
+    )
     stated = [
         field(name, label, Pairs(), name, (), DATA, raw=get, value=get, set=add)
-        for name, label, (get, add) in (("labels", "Labels", labels), ("annotations", "Annotations", annotations))
+        for name, label, (get, add) in (
+            ("labels", "Labels", labels),
+            ("annotations", "Annotations", annotations),
+        )
     ]
     return [
-        field("node_type", "Node type", Text(), "node_type", "node_type", PLACE, is_open=True, about=_STAR),
-        field("node_pools", "Node pools", Members(nothing="any"), "node_pools", "node_pools", PLACE, is_open=True),
-        field("volumes", "Volumes", kinds, "volumes", (), DATA, raw=_kinds, value=_kinds, set=None, about="The kinds that there may be."),
+        field(
+            "node_type",
+            "Node type",
+            Text(),
+            "node_type",
+            "node_type",
+            PLACE,
+            is_open=True,
+            about=_STAR,
+        ),
+        field(
+            "node_pools",
+            "Node pools",
+            Members(nothing="any"),
+            "node_pools",
+            "node_pools",
+            PLACE,
+            is_open=True,
+        ),
+        field(
+            "volumes",
+            "Volumes",
+            kinds,
+            "volumes",
+            (),
+            DATA,
+            raw=_kinds,
+            value=_kinds,
+            set=None,
+            about="The kinds that there may be.",
+        ),
         *stated,
     ]
 
 
 def _security() -> list[Field]:
     where, here = SECURITY, "security."
-    capabilities = Members(choices=tuple((each, each) for each in sorted(CAPABILITIES)), nothing="none")
+    capabilities = Members(
+        choices=tuple((each, each) for each in sorted(CAPABILITIES)), nothing="none"
+    )
     has = capabilities.has - {REQUIRED}
     flags = (
         ("non_root", "Refuse to run as root", False),
@@ -215,9 +338,27 @@ def _security() -> list[Field]:
             field(name, label, Whole(), f"{here}{name}", name, where, is_open=True)
             for name, label in (("uid", "User ID"), ("gid", "Group ID"))
         ),
-        field("capabilities", "Linux capabilities", capabilities, f"{here}capabilities", "capabilities", where, has=has),
+        field(
+            "capabilities",
+            "Linux capabilities",
+            capabilities,
+            f"{here}capabilities",
+            "capabilities",
+            where,
+            has=has,
+        ),
         *(
-            field(name, label, Flag(), f"{here}{name}", name, where, implied=implied, raw=(get := lens(f"{here}{name}")[0]), value=get)
+            field(
+                name,
+                label,
+                Flag(),
+                f"{here}{name}",
+                name,
+                where,
+                implied=implied,
+                raw=(get := lens(f"{here}{name}")[0]),
+                value=get,
+            )
             for name, label, implied in flags
         ),
     ]
@@ -228,25 +369,88 @@ _WORKERS = ("workers", "elastic.min_workers", "elastic.max_workers")
 
 def _counted() -> list[Field]:
     where: dict[str, Any] = {"of_pods": False, "implied": True}
-    distributed, standard = where | {"of": Architecture.DISTRIBUTED}, where | {"of": Architecture.STANDARD}
+    distributed, standard = (
+        where | {"of": Architecture.DISTRIBUTED},
+        where | {"of": Architecture.STANDARD},
+    )
     only = {"of_pods": False, "has": frozenset((OPTIONS,)), "set": None}
     most = Whole(has=RANGE)
-    bound = {"of_pods": False, "of": Architecture.DISTRIBUTED, "raw": _most_workers, "value": _most_workers, "set": None}
+    bound = {
+        "of_pods": False,
+        "of": Architecture.DISTRIBUTED,
+        "raw": _most_workers,
+        "value": _most_workers,
+        "set": None,
+    }
     return [
-        field("architecture", "Workload architecture", _choice(Architecture), "architecture", "architecture", COUNT, **only),
-        field("framework", "Framework", _choice(Framework), "framework", "framework", COUNT, of=Architecture.DISTRIBUTED, **only),
-        field("workers", "Workers", Whole(), "workers", "workers", COUNT, said_by=_WORKERS, **distributed),
-        field("elastic.max_workers", "Maximum of workers", most, "elastic.max_workers", "max_workers", COUNT, **bound),
-        field("parameter_servers", "Parameter servers", Whole(), "parameter_servers", "parameter_servers", COUNT, **distributed),
+        field(
+            "architecture",
+            "Workload architecture",
+            _choice(Architecture),
+            "architecture",
+            "architecture",
+            COUNT,
+            **only,
+        ),
+        field(
+            "framework",
+            "Framework",
+            _choice(Framework),
+            "framework",
+            "framework",
+            COUNT,
+            of=Architecture.DISTRIBUTED,
+            **only,
+        ),
+        field(
+            "workers",
+            "Workers",
+            Whole(),
+            "workers",
+            "workers",
+            COUNT,
+            said_by=_WORKERS,
+            **distributed,
+        ),
+        field(
+            "elastic.max_workers",
+            "Maximum of workers",
+            most,
+            "elastic.max_workers",
+            "max_workers",
+            COUNT,
+            **bound,
+        ),
+        field(
+            "parameter_servers",
+            "Parameter servers",
+            Whole(),
+            "parameter_servers",
+            "parameter_servers",
+            COUNT,
+            **distributed,
+        ),
         field("runs", "Number of runs", Whole(), "runs", "runs", COUNT, **standard),
-        field("parallelism", "Runs at once", Whole(), "parallelism", "parallelism", COUNT, **standard),
+        field(
+            "parallelism", "Runs at once", Whole(), "parallelism", "parallelism", COUNT, **standard
+        ),
     ]
 
 
 def _lived() -> list[Field]:
     def choice(name: str, label: str, enum: Any, **more: Any) -> Field:
         path = f"lifecycle.{name}"
-        return field(name, label, _choice(enum), path, name, LIFE, of_pods=False, set=_enum(enum, path), **more)
+        return field(
+            name,
+            label,
+            _choice(enum),
+            path,
+            name,
+            LIFE,
+            of_pods=False,
+            set=_enum(enum, path),
+            **more,
+        )
 
     def number(name: str, label: str, **more: Any) -> Field:
         return field(name, label, Whole(), f"lifecycle.{name}", name, LIFE, of_pods=False, **more)
@@ -258,11 +462,17 @@ def _lived() -> list[Field]:
         number("grace_seconds", "Grace period on preemption, in seconds"),
         number("auto_delete_seconds", "Auto-deletion after the end, in seconds", is_open=True),
         choice("restart_policy", "Restart policy", RestartPolicy),
-        choice("clean_pod_policy", "Pods to delete at the end", CleanPodPolicy, of=Architecture.DISTRIBUTED),
+        choice(
+            "clean_pod_policy",
+            "Pods to delete at the end",
+            CleanPodPolicy,
+            of=Architecture.DISTRIBUTED,
+        ),
     ]
 
 
 CATALOGUE: Mapping[str, Field] = {
-    each.name: each for each in (*_counted(), *_environment(), *_compute(), *_placed(), *_lived(), *_security())
+    each.name: each
+    for each in (*_counted(), *_environment(), *_compute(), *_placed(), *_lived(), *_security())
 }
 """By the names that rules have in JSON."""

@@ -1,4 +1,6 @@
-"""A field of the final Spec that a policy can speak of: how it is read, set and called. Pure; the catalogue names them all."""
+"""A field of the final Spec that a policy can speak of: how it is read, set and called. Pure; the
+catalogue names them all.
+"""
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
@@ -13,10 +15,12 @@ Set = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a Setup, judged for the workers and the master alike, or of a whole Spec where `of_pods` is not set.
+    """A field of a Setup, judged for the workers and the master alike, or of a whole Spec where
+    `of_pods` is not set.
 
-    `path` is where problems have it, `form` the fields of the wizard that it stands beside, `raw` what was said and `value` what comes
-    of it. None of either is nothing. `implied` fields always have a value: whether it was said is known from elsewhere, by `said_by`.
+    `path` is where problems have it, `form` the fields of the wizard that it stands beside, `raw`
+    what was said and `value` what comes of it. None of either is nothing. `implied` fields always
+    have a value: whether it was said is known from elsewhere, by `said_by`.
     """
 
     name: str
@@ -42,7 +46,9 @@ class Field:
         return self.of is None or self.of is spec.architecture
 
     def is_silent(self, part: Any, prefix: str, said: Container[str] | None) -> bool:
-        """Whether a submission says nothing of it. `said` are the paths that it gave; None is where all that has a value was said."""
+        """Whether a submission says nothing of it. `said` are the paths that it gave; None is where
+        all that has a value was said.
+        """
         if self.implied:
             return said is not None and not any(f"{prefix}{path}" in said for path in self.said_by)
         return self.raw(part) is None
@@ -54,12 +60,18 @@ class Field:
 
 
 def lens(path: str) -> tuple[Get, Set]:
-    """How what lies at a path is read out of a part of a Spec, and how one like it is made with another value there."""
+    """How what lies at a path is read out of a part of a Spec, and how one like it is made with
+    another value there.
+    """
     first, _, rest = path.partition(".")
     if not rest:
-        return lambda whole: getattr(whole, first), lambda whole, value: replace(whole, **{first: value})
+        return lambda whole: getattr(whole, first), lambda whole, value: replace(
+            whole, **{first: value}
+        )
     get, change = lens(rest)
-    return lambda whole: get(getattr(whole, first)), lambda whole, value: replace(whole, **{first: change(getattr(whole, first), value)})
+    return lambda whole: get(getattr(whole, first)), lambda whole, value: replace(
+        whole, **{first: change(getattr(whole, first), value)}
+    )
 
 
 def _said(get: Get) -> Get:
@@ -72,11 +84,27 @@ def _said(get: Get) -> Get:
     return said
 
 
-def field(name: str, label: str, kind: Kind, path: str, form: str | tuple[str, ...], section: str, **more: Any) -> Field:
+def field(
+    name: str,
+    label: str,
+    kind: Kind,
+    path: str,
+    form: str | tuple[str, ...],
+    section: str,
+    **more: Any,
+) -> Field:
     """A field that lies at its path, save for what is said otherwise."""
     get, change = lens(path)
     raw = _said(get)
-    given: dict[str, Any] = {"raw": raw, "value": raw, "set": change, "has": kind.has, "said_by": (path,)} | more
+    given: dict[str, Any] = {
+        "raw": raw,
+        "value": raw,
+        "set": change,
+        "has": kind.has,
+        "said_by": (path,),
+    } | more
     if given.get("implied"):
         given["has"] -= {REQUIRED}
-    return Field(name, label, kind, path, (form,) if isinstance(form, str) else form, section, **given)
+    return Field(
+        name, label, kind, path, (form,) if isinstance(form, str) else form, section, **given
+    )

@@ -1,4 +1,6 @@
-"""A submission against what holds for its project: completed with what policies set, and judged as the object that it then is. Pure."""
+"""A submission against what holds for its project: completed with what policies set, and judged as
+the object that it then is. Pure.
+"""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +19,9 @@ _GPUS = ("gpus.devices", "gpus.portion", "gpus.memory")
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """A rule that a submission breaks: `field` as `specs.problems` names it, a sentence, and the rule's name, as "workers.max"."""
+    """A rule that a submission breaks: `field` as `specs.problems` names it, a sentence, and the
+    rule's name, as "workers.max".
+    """
 
     field: str
     text: str
@@ -27,9 +31,14 @@ class Issue:
 def completed(spec: Spec, merged: Merged, said: Container[str] | None = None) -> Spec:
     """The submission with what policies set where it says nothing.
 
-    `said` are the paths of what it gave; None where everything that has a value was given, as by a form.
+    `said` are the paths of what it gave; None where everything that has a value was given, as by a
+    form.
     """
-    given = [(limits.field, limits.given.value) for limits in merged.limits.values() if limits.given is not None]
+    given = [
+        (limits.field, limits.given.value)
+        for limits in merged.limits.values()
+        if limits.given is not None
+    ]
     whole = spec
     for field, value in given:
         if not field.of_pods and field.applies(spec):
@@ -48,7 +57,10 @@ def issues(spec: Spec, merged: Merged) -> Sequence[Issue]:
 
 def set_by(spec: Spec, merged: Merged) -> Sequence[tuple[str, str, str]]:
     """What is as policies set it: (label, value, policies) in words."""
-    return [(limits.field.label, limits.field.kind.words(value), by_words(by)) for limits, value, by in _set_by(spec, merged)]
+    return [
+        (limits.field.label, limits.field.kind.words(value), by_words(by))
+        for limits, value, by in _set_by(spec, merged)
+    ]
 
 
 def setters(spec: Spec, merged: Merged) -> Sequence[str]:
@@ -73,7 +85,11 @@ def _set_by(spec: Spec, merged: Merged) -> Iterator[tuple[AnyLimits, Any, Source
             continue
         value = field.value(spec.setup if field.of_pods else spec)
         kind = field.kind
-        same = _has(value, given.value) if isinstance(kind, Pairs) else value is not None and kind.amount(value) == kind.amount(given.value)
+        same = (
+            _has(value, given.value)
+            if isinstance(kind, Pairs)
+            else value is not None and kind.amount(value) == kind.amount(given.value)
+        )
         if same:
             yield limits, given.value, given.by
 
@@ -83,7 +99,11 @@ def _about(setup: Setup, section: str, merged: Merged) -> Sequence[Issue]:
     found: list[Issue] = []
     for limits in merged.limits.values():
         field = limits.field
-        if field.section == section and not isinstance(field.kind, Pairs) and field.raw(setup) is not None:
+        if (
+            field.section == section
+            and not isinstance(field.kind, Pairs)
+            and field.raw(setup) is not None
+        ):
             found += _judged(limits, setup, "", field.label)
     return found
 
@@ -110,26 +130,36 @@ def _issues(spec: Spec, merged: Merged) -> Iterator[Issue]:
 
 
 def _of_vendors(spec: Spec, merged: Merged) -> Iterator[Issue]:
-    """GPUs that are asked for by the names of a cluster's resources, where a policy has a rule of GPUs."""
+    """GPUs that are asked for by the names of a cluster's resources, where a policy has a rule of
+    GPUs.
+    """
     rule = next(filter(None, (_ruled(merged.limits.get(name)) for name in _GPUS)), None)
     if rule is None:
         return
     setups = [("", WORKERS, spec.setup)]
-    if spec.has_master and spec.master != UNCHANGED and spec.master_setup.compute.extended != spec.setup.compute.extended:
+    if (
+        spec.has_master
+        and spec.master != UNCHANGED
+        and spec.master_setup.compute.extended != spec.setup.compute.extended
+    ):
         setups.append(("For the master: ", MASTER, spec.master_setup))
     name, by = rule
     for lead, prefix, setup in setups:
         for index, each in enumerate(setup.compute.extended):
             if names_gpus(each.resource):
                 told = (
-                    f"{lead}{each.resource} cannot be asked for here: it stands for GPUs, and what is ruled of GPUs cannot be held "
-                    f"against its quantity ({by_words(by)}). Ask for GPU devices instead, or ask who set the policy."
+                    f"{lead}{each.resource} cannot be asked for here: it stands for GPUs, and "
+                    "what is ruled of GPUs cannot be held "
+                    f"against its quantity ({by_words(by)}). Ask for GPU devices instead, or ask "
+                    "who set the policy."
                 )
                 yield Issue(f"{prefix}compute.extended.{index}.resource", told, name)
 
 
 def _ruled(limits: AnyLimits | None) -> tuple[str, Sources] | None:
-    """The first thing that is ruled about a field, more than what stands where nothing is said: the rule's name, and whose it is."""
+    """The first thing that is ruled about a field, more than what stands where nothing is said: the
+    rule's name, and whose it is.
+    """
     if not isinstance(limits, Limits):
         return None
     said = (
@@ -144,8 +174,14 @@ def _ruled(limits: AnyLimits | None) -> tuple[str, Sources] | None:
 
 
 def _grown(most: int, workers: Limits) -> Iterator[Issue]:
-    """What is wrong with the workers that an elastic workload may grow to: no more than there may be without growing."""
-    path, label, locked = "elastic.max_workers", CATALOGUE["elastic.max_workers"].label, workers.locked
+    """What is wrong with the workers that an elastic workload may grow to: no more than there may
+    be without growing.
+    """
+    path, label, locked = (
+        "elastic.max_workers",
+        CATALOGUE["elastic.max_workers"].label,
+        workers.locked,
+    )
     if locked is not None and most > (locked.value or 0):
         told = f"must be at most {locked.value or 0:,}, at which the workers are locked"
         yield Issue(path, f"{label} {told} ({by_words(locked.by)}).", f"workers.{LOCKED}")
@@ -170,7 +206,11 @@ def _judged(limits: AnyLimits, part: Any, prefix: str, label: str) -> Iterator[I
         return
     for breach in breaches:
         path = f"{prefix}{field.path}{_place(field, breach, part)}"
-        yield Issue(path, f"{label} {breach.text} ({by_words(breach.by)}).", f"{field.name}.{breach.attribute}")
+        yield Issue(
+            path,
+            f"{label} {breach.text} ({by_words(breach.by)}).",
+            f"{field.name}.{breach.attribute}",
+        )
 
 
 def _place(field: Field, breach: Breach, part: Any) -> str:
@@ -178,7 +218,14 @@ def _place(field: Field, breach: Breach, part: Any) -> str:
     if not breach.at:
         return ""
     if field.name == "volumes":
-        return next((f".{number}.kind" for number, each in enumerate(part.volumes) if each.kind == breach.at), "")
+        return next(
+            (
+                f".{number}.kind"
+                for number, each in enumerate(part.volumes)
+                if each.kind == breach.at
+            ),
+            "",
+        )
     if field.name == "variables":
         names = [each.name for each in part.environment.variables]
     elif isinstance(field.kind, Pairs):
@@ -188,7 +235,9 @@ def _place(field: Field, breach: Breach, part: Any) -> str:
     return f".{names.index(breach.at)}.value" if breach.at in names else ""
 
 
-def _completed_setup(setup: Setup, prefix: str, given: Sequence[tuple[Field, Any]], said: Container[str] | None) -> Setup:
+def _completed_setup(
+    setup: Setup, prefix: str, given: Sequence[tuple[Field, Any]], said: Container[str] | None
+) -> Setup:
     found = setup
     for field, value in given:
         if field.of_pods:
@@ -197,7 +246,9 @@ def _completed_setup(setup: Setup, prefix: str, given: Sequence[tuple[Field, Any
 
 
 def _set(field: Field, part: Any, value: Any, *, silent: bool) -> Any:
-    """A part of a Spec with a value where nothing was said; of pairs with those whose names are missing."""
+    """A part of a Spec with a value where nothing was said; of pairs with those whose names are
+    missing.
+    """
     if field.set is None:
         return part
     if isinstance(field.kind, Pairs):

@@ -1,4 +1,6 @@
-"""The kinds of values that a policy speaks of: how one is read from JSON, told in words, compared, and matched with options."""
+"""The kinds of values that a policy speaks of: how one is read from JSON, told in words, compared,
+and matched with options.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +13,15 @@ from workloads.specs import BadWords, join_words, split_words
 LONGEST_TEXT = 512
 LARGEST = 10**15
 MOST_OPTIONS = 200
-DEFAULT, REQUIRED, LEAST, MOST, STEP, OPTIONS, LOCKED = "default", "required", "min", "max", "step", "options", "locked"
+DEFAULT, REQUIRED, LEAST, MOST, STEP, OPTIONS, LOCKED = (
+    "default",
+    "required",
+    "min",
+    "max",
+    "step",
+    "options",
+    "locked",
+)
 ATTRIBUTES = (DEFAULT, REQUIRED, LEAST, MOST, STEP, OPTIONS, LOCKED)
 """What a rule may say of a field, as JSON has it, in the order in which pages show it."""
 RANGE = frozenset((LEAST, MOST))
@@ -19,14 +29,18 @@ RANGE = frozenset((LEAST, MOST))
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Texts that are compared as they are; the base of all kinds. `has` are the attributes that make sense."""
+    """Texts that are compared as they are; the base of all kinds. `has` are the attributes that
+    make sense.
+    """
 
     has: frozenset[str] = frozenset((DEFAULT, REQUIRED, OPTIONS, LOCKED))
     empty: Any = None
     """The value that is none, where a lock can keep a field at it."""
 
     def read(self, given: object) -> Any:
-        """The value of what JSON has. Raises ValueError with what follows the field's name in a sentence."""
+        """The value of what JSON has. Raises ValueError with what follows the field's name in a
+        sentence.
+        """
         if not isinstance(given, str) or not given.strip() or len(given) > LONGEST_TEXT:
             raise ValueError(f"must be a text of at most {LONGEST_TEXT} characters")
         return given.strip()
@@ -66,7 +80,14 @@ class Text(Kind):
     def shared(self, ones: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
         # Of two that overlap one is within the other, as beginnings are.
         within = [one for one in ones if any(self.fits(one, other) for other in others)]
-        return tuple(dict.fromkeys((*within, *(other for other in others if any(self.fits(other, one) for one in ones)))))
+        return tuple(
+            dict.fromkeys(
+                (
+                    *within,
+                    *(other for other in others if any(self.fits(other, one) for one in ones)),
+                )
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +146,11 @@ class Portion(Kind):
 
     def read(self, given: object) -> Any:
         try:
-            value = Decimal(str(given)) if isinstance(given, int | float | str) and not isinstance(given, bool) else Decimal("NaN")
+            value = (
+                Decimal(str(given))
+                if isinstance(given, int | float | str) and not isinstance(given, bool)
+                else Decimal("NaN")
+            )
         except InvalidOperation:
             value = Decimal("NaN")
         if not value.is_finite() or not 0 < value <= 1 or len(str(given)) > 12:
@@ -146,7 +171,11 @@ class Quantity(Kind):
     has: frozenset[str] = frozenset(ATTRIBUTES) - {STEP}
 
     def read(self, given: object) -> Any:
-        text = str(given).strip() if isinstance(given, str | int | float) and not isinstance(given, bool) else ""
+        text = (
+            str(given).strip()
+            if isinstance(given, str | int | float) and not isinstance(given, bool)
+            else ""
+        )
         try:
             quantities.parse(text)
         except ValueError:
@@ -181,7 +210,9 @@ class Line(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Members(Kind):
-    """Several texts; options are those that may be among them. `choices` are all that there can be, where that is known."""
+    """Several texts; options are those that may be among them. `choices` are all that there can be,
+    where that is known.
+    """
 
     choices: tuple[tuple[str, str], ...] = ()
     nothing: str = "none"
@@ -214,7 +245,9 @@ class Members(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Pairs(Kind):
-    """Names with values: variables, labels, annotations. `required` lists names; locked, the names of the default keep its values."""
+    """Names with values: variables, labels, annotations. `required` lists names; locked, the names
+    of the default keep its values.
+    """
 
     has: frozenset[str] = frozenset((DEFAULT, REQUIRED, LOCKED))
 

@@ -1,4 +1,6 @@
-"""What one field may be, by all policies that speak of it: each limit with the policies that set it. Pure."""
+"""What one field may be, by all policies that speak of it: each limit with the policies that set
+it. Pure.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -12,7 +14,9 @@ from workloads.policing.rules import Rule
 
 @dataclass(frozen=True, slots=True, order=True)
 class Source:
-    """A policy: how wide its scope is (0 is everybody's), its name and id, and its scope as in a sentence."""
+    """A policy: how wide its scope is (0 is everybody's), its name and id, and its scope as in a
+    sentence.
+    """
 
     level: int
     name: str
@@ -37,7 +41,9 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A rule that a value breaks: which attribute, a text that follows the field's name in a sentence, and whose rule it is."""
+    """A rule that a value breaks: which attribute, a text that follows the field's name in a
+    sentence, and whose rule it is.
+    """
 
     attribute: str
     text: str
@@ -60,7 +66,9 @@ class Limits:
     default: Said | None = None
 
     def narrowed(self, rule: Rule, by: Source) -> Self | None:
-        """With one more policy's rule; None where nothing could be both. A default is not looked at."""
+        """With one more policy's rule; None where nothing could be both. A default is not looked
+        at.
+        """
         found = replace(
             self,
             required=(*self.required, by) if rule.required else self.required,
@@ -73,12 +81,19 @@ class Limits:
             value = self.field.kind.empty if rule.default is None else rule.default
             if self.locked is not None and self._amount(self.locked.value) != self._amount(value):
                 return None
-            found = replace(found, locked=Said(value, (*(self.locked.by if self.locked else ()), by)))
+            found = replace(
+                found, locked=Said(value, (*(self.locked.by if self.locked else ()), by))
+            )
         return found if found._possible else None
 
     def with_default(self, value: Any, by: Source) -> Self:
         """With a default, if it may be; one that is there stays."""
-        if self.default is not None or self.locked is not None or value is None or any(self.wrong(value)):
+        if (
+            self.default is not None
+            or self.locked is not None
+            or value is None
+            or any(self.wrong(value))
+        ):
             return self
         return replace(self, default=Said(value, (by,)))
 
@@ -88,10 +103,18 @@ class Limits:
         return self.locked or self.default
 
     def judge(self, value: Any, *, silent: bool) -> Iterator[Breach]:
-        """What is wrong with a value; `silent`, nothing was said, and the value is what comes of that."""
+        """What is wrong with a value; `silent`, nothing was said, and the value is what comes of
+        that.
+        """
         if self.locked is not None:
-            if self._amount(self.field.kind.empty if value is None else value) != self._amount(self.locked.value):
-                yield Breach(LOCKED, f"must be {self._words(self.locked.value)}, which is locked", self.locked.by)
+            if self._amount(self.field.kind.empty if value is None else value) != self._amount(
+                self.locked.value
+            ):
+                yield Breach(
+                    LOCKED,
+                    f"must be {self._words(self.locked.value)}, which is locked",
+                    self.locked.by,
+                )
             return
         if silent and self.required:
             yield Breach(REQUIRED, "must be given", self.required)
@@ -116,7 +139,9 @@ class Limits:
 
     @property
     def range_words(self) -> str:
-        """ "2 to 8", "at most 4", "one of a or b", "multiples of 2": what is limited, without who says so."""
+        """ "2 to 8", "at most 4", "one of a or b", "multiples of 2": what is limited, without who
+        says so.
+        """
         parts = []
         if self.least is not None and self.most is not None:
             parts.append(f"{self._words(self.least.value)} to {self._words(self.most.value)}")
@@ -126,8 +151,15 @@ class Limits:
             parts.append(f"{'at least' if self.least else 'at most'} {self._words(bound.value)}")
         parts += [f"multiples of {step.value:,}" for step in self.steps]
         if self.options is not None:
-            words = "only" if isinstance(self.field.kind, Members) else "one of" if len(self.options.value) > 1 else "only"
-            parts.append(f"{words} {listed([self._words(each) for each in self.options.value]) or self.field.kind.words(())}")
+            words = (
+                "only"
+                if isinstance(self.field.kind, Members)
+                else "one of"
+                if len(self.options.value) > 1
+                else "only"
+            )
+            options = listed([self._words(each) for each in self.options.value])
+            parts.append(f"{words} {options or self.field.kind.words(())}")
         return ", ".join(parts)
 
     @property
@@ -148,7 +180,11 @@ class Limits:
     def sources(self) -> Sources:
         """All policies whose limits these are."""
         said = [self.least, self.most, *self.steps, self.options, self.locked]
-        return tuple(dict.fromkeys([*self.required, *(by for each in said if each is not None for by in each.by)]))
+        return tuple(
+            dict.fromkeys(
+                [*self.required, *(by for each in said if each is not None for by in each.by)]
+            )
+        )
 
     def _not_among(self, value: Any, options: Said) -> Iterator[Breach]:
         kind, words = self.field.kind, listed([self._words(each) for each in options.value])
@@ -158,19 +194,34 @@ class Limits:
                     only = f"can be {words} only" if options.value else "can be none"
                     yield Breach(OPTIONS, f"{only}, and not {self._words(each)}", options.by, each)
         elif not any(kind.fits(value, option) for option in options.value):
-            yield Breach(OPTIONS, f"must be {'one of ' if len(options.value) > 1 else ''}{words}", options.by)
+            yield Breach(
+                OPTIONS, f"must be {'one of ' if len(options.value) > 1 else ''}{words}", options.by
+            )
 
     @property
     def _first_limit(self) -> Said | None:
-        return next((each for each in (self.least, self.most, *self.steps, self.options) if each is not None), None)
+        return next(
+            (
+                each
+                for each in (self.least, self.most, *self.steps, self.options)
+                if each is not None
+            ),
+            None,
+        )
 
     @property
     def _possible(self) -> bool:
         """Whether any value could be."""
         if self.locked is not None:
             unset = self.locked.value == self.field.kind.empty
-            return not (self.required and unset) and not any(replace(self, locked=None).judge(self.locked.value, silent=False))
-        if self.least and self.most and self._amount(self.least.value) > self._amount(self.most.value):
+            return not (self.required and unset) and not any(
+                replace(self, locked=None).judge(self.locked.value, silent=False)
+            )
+        if (
+            self.least
+            and self.most
+            and self._amount(self.least.value) > self._amount(self.most.value)
+        ):
             return False
         if self.options is None:
             return self._steps_fit
@@ -185,7 +236,10 @@ class Limits:
     def _steps_fit(self) -> bool:
         if not self.steps or self.most is None:
             return True
-        step, least = math.lcm(*(each.value for each in self.steps)), self.least.value if self.least else 0
+        step, least = (
+            math.lcm(*(each.value for each in self.steps)),
+            self.least.value if self.least else 0,
+        )
         return bool(-(-least // step) * step <= self.most.value)
 
     def _stricter(self, mine: Said | None, theirs: Any, by: Source, sign: int) -> Said | None:
@@ -198,7 +252,9 @@ class Limits:
     def _options(self, rule: Rule, by: Source) -> Said | None:
         if rule.options is None or self.options is None:
             return self.options if rule.options is None else Said(rule.options, (by,))
-        return Said(self.field.kind.shared(self.options.value, rule.options), (*self.options.by, by))
+        return Said(
+            self.field.kind.shared(self.options.value, rule.options), (*self.options.by, by)
+        )
 
     def _amount(self, value: Any) -> Any:
         return None if value is None else self.field.kind.amount(value)

@@ -1,8 +1,10 @@
-"""All policies that hold for a project as one: what each field may be, what stands where nothing is said, and what has no effect. Pure.
+"""All policies that hold for a project as one: what each field may be, what stands where nothing is
+said, and what has no effect. Pure.
 
-Every rule holds, of whatever level. Where two contradict each other, so that nothing could be both, the wider one holds and the other
-is set aside, and told of: who manages a project can neither permit what is forbidden to it nor shut it by accident. Of defaults the
-nearest one stands, unless a rule forbids it.
+Every rule holds, of whatever level. Where two contradict each other, so that nothing could be both,
+the wider one holds and the other is set aside, and told of: who manages a project can neither
+permit what is forbidden to it nor shut it by accident. Of defaults the nearest one stands, unless a
+rule forbids it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +30,9 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """A policy's rule of one field that has no effect, or only in part, and why, as a sentence. `set_aside`: it contradicts wider ones."""
+    """A policy's rule of one field that has no effect, or only in part, and why, as a sentence.
+    `set_aside`: it contradicts wider ones.
+    """
 
     source: Source
     field: str
@@ -72,12 +76,17 @@ def merge(policies: Iterable[Policy]) -> Merged:
             before = limits.get(name) or _blank(name)
             after = before.narrowed(rule, policy.source)
             if after is None:
-                idle.append(Idle(policy.source, name, _set_aside(name, rule, before, policy.source), True))
+                idle.append(
+                    Idle(policy.source, name, _set_aside(name, rule, before, policy.source), True)
+                )
                 continue
             limits[name] = after
             heeded.append((policy.source, name, rule))
-            idle += [Idle(policy.source, name, text, False) for text in _without_effect(rule, before)]
-    # The nearest last of all levels, and of one level the first by name: so that one default can follow another that is forbidden.
+            idle += [
+                Idle(policy.source, name, text, False) for text in _without_effect(rule, before)
+            ]
+    # The nearest last of all levels, and of one level the first by name: so that one default can
+    # follow another that is forbidden.
     for source, name, rule in sorted(heeded, key=lambda each: (-each[0].level, each[0])):
         limits[name] = limits[name].with_default(rule.default, source)
     shown = {name: limits[name] for name in CATALOGUE if name in limits}
@@ -86,7 +95,11 @@ def merge(policies: Iterable[Policy]) -> Merged:
 
 def as_rules(merged: Merged) -> dict[str, Rule]:
     """What holds as the rules of one policy that says the same."""
-    return {name: limits.as_rule for name, limits in merged.limits.items() if not limits.as_rule.is_blank}
+    return {
+        name: limits.as_rule
+        for name, limits in merged.limits.items()
+        if not limits.as_rule.is_blank
+    }
 
 
 def alone(rule: Rule, name: str) -> AnyLimits | None:
@@ -102,7 +115,10 @@ def _blank(name: str) -> AnyLimits:
 def _set_aside(name: str, rule: Rule, before: AnyLimits, source: Source) -> str:
     wider = by_words(before.sources)
     label = CATALOGUE[name].label
-    return f"{label}: the rule of {source.words} does not hold, for it contradicts {wider}. Change one of them."
+    return (
+        f"{label}: the rule of {source.words} does not hold, for it contradicts {wider}. Change "
+        "one of them."
+    )
 
 
 def _without_effect(rule: Rule, before: AnyLimits) -> list[str]:
@@ -112,10 +128,20 @@ def _without_effect(rule: Rule, before: AnyLimits) -> list[str]:
     kind, label, found = before.field.kind, before.field.label, []
     bounds = (("at least", rule.least, before.least, 1), ("at most", rule.most, before.most, -1))
     for words, mine, theirs, sign in bounds:
-        if mine is not None and theirs is not None and (kind.amount(theirs.value) - kind.amount(mine)) * sign > 0:
-            found.append(f"{words} {kind.words(mine)} has no effect, for {by_words(theirs.by)} says {words} {kind.words(theirs.value)}")
+        if (
+            mine is not None
+            and theirs is not None
+            and (kind.amount(theirs.value) - kind.amount(mine)) * sign > 0
+        ):
+            found.append(
+                f"{words} {kind.words(mine)} has no effect, for {by_words(theirs.by)} says "
+                f"{words} {kind.words(theirs.value)}"
+            )
     if rule.options is not None and before.options is not None:
         lost = [each for each in rule.options if not kind.shared((each,), before.options.value)]
         if lost:
-            found.append(f"{', '.join(map(kind.words, lost[:5]))} cannot be chosen, for {by_words(before.options.by)} does not allow it")
+            found.append(
+                f"{', '.join(map(kind.words, lost[:5]))} cannot be chosen, for "
+                f"{by_words(before.options.by)} does not allow it"
+            )
     return [f"{label}: {each}." for each in found]

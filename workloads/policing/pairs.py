@@ -1,4 +1,6 @@
-"""What names with values may be, by all policies that speak of them: names that must be there, and those whose values are locked. Pure."""
+"""What names with values may be, by all policies that speak of them: names that must be there, and
+those whose values are locked. Pure.
+"""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -28,12 +30,19 @@ class PairLimits:
             if mine is not None and mine.value != value:
                 return None
             locked[name] = Said(value, (*(mine.by if mine else ()), by))
-        required = {**self.required, **{name: (*self.required.get(name, ()), by) for name in rule.names}}
+        required = {
+            **self.required,
+            **{name: (*self.required.get(name, ()), by) for name in rule.names},
+        }
         return replace(self, required=required, locked=locked)
 
     def with_default(self, value: Any, by: Source) -> Self:
         """With defaults for the names that have none."""
-        added = {name: Said(text, (by,)) for name, text in (value or {}).items() if name not in self.default and name not in self.locked}
+        added = {
+            name: Said(text, (by,))
+            for name, text in (value or {}).items()
+            if name not in self.default and name not in self.locked
+        }
         return replace(self, default={**self.default, **added})
 
     @property
@@ -43,7 +52,8 @@ class PairLimits:
         if not found:
             return None
         return Said(
-            {name: each.value for name, each in found.items()}, tuple(dict.fromkeys(by for each in found.values() for by in each.by))
+            {name: each.value for name, each in found.items()},
+            tuple(dict.fromkeys(by for each in found.values() for by in each.by)),
         )
 
     def judge(self, value: Mapping[str, str | None] | None, *, silent: bool) -> Iterator[Breach]:
@@ -54,13 +64,17 @@ class PairLimits:
                 yield Breach(REQUIRED, f"must have {name}", by)
         for name, each in self.locked.items():
             if there.get(name) != each.value or name not in there:
-                yield Breach(LOCKED, f"must have {name}={each.value}, which is locked", each.by, name)
+                yield Breach(
+                    LOCKED, f"must have {name}={each.value}, which is locked", each.by, name
+                )
 
     @property
     def range_words(self) -> str:
         """What is limited, without who says so."""
         parts = [f"{name} must be there" for name in self.required if name not in self.locked]
-        return ", ".join([*parts, *(f"{name}={each.value} is locked" for name, each in self.locked.items())])
+        return ", ".join(
+            [*parts, *(f"{name}={each.value} is locked" for name, each in self.locked.items())]
+        )
 
     @property
     def as_rule(self) -> Rule:

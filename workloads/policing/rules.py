@@ -6,7 +6,17 @@ from typing import Any
 
 from workloads.policing.catalogue import CATALOGUE
 from workloads.policing.fields import Field
-from workloads.policing.kinds import DEFAULT, LEAST, LOCKED, MOST, MOST_OPTIONS, OPTIONS, REQUIRED, STEP, Pairs
+from workloads.policing.kinds import (
+    DEFAULT,
+    LEAST,
+    LOCKED,
+    MOST,
+    MOST_OPTIONS,
+    OPTIONS,
+    REQUIRED,
+    STEP,
+    Pairs,
+)
 
 MOST_RULES = 100
 WORDS = {
@@ -22,7 +32,9 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a policy says of one field; None and False say nothing. `names` are those of pairs that must be there."""
+    """What a policy says of one field; None and False say nothing. `names` are those of pairs that
+    must be there.
+    """
 
     default: Any = None
     required: bool = False
@@ -40,7 +52,9 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """What is wrong with the rules of a policy: the field's name, the attribute ("" for the whole rule), and a sentence."""
+    """What is wrong with the rules of a policy: the field's name, the attribute ("" for the whole
+    rule), and a sentence.
+    """
 
     field: str
     attribute: str
@@ -56,16 +70,35 @@ class BadRules(ValueError):
 
 
 def read(given: object) -> dict[str, Rule]:
-    """The rules of a policy by field, in the catalogue's order. Raises BadRules with everything that cannot be read."""
+    """The rules of a policy by field, in the catalogue's order. Raises BadRules with everything
+    that cannot be read.
+    """
     if not isinstance(given, Mapping):
         raise BadRules([Wrong("", "", "The rules must be an object with a rule for each field.")])
     if len(given) > MOST_RULES:
-        raise BadRules([Wrong("", "", f"A policy can have at most {MOST_RULES} rules; these are {len(given)}. Make two policies of it.")])
+        raise BadRules(
+            [
+                Wrong(
+                    "",
+                    "",
+                    (
+                        f"A policy can have at most {MOST_RULES} rules; these are {len(given)}. "
+                        "Make two policies of it."
+                    ),
+                )
+            ]
+        )
     found: list[Wrong] = []
     for name in given:
         if name not in CATALOGUE:
-            found.append(Wrong("", "", f"{str(name)[:60]} is not a field that a policy can speak of."))
-    rules = {field.name: _rule(field, given[field.name], found) for field in CATALOGUE.values() if field.name in given}
+            found.append(
+                Wrong("", "", f"{str(name)[:60]} is not a field that a policy can speak of.")
+            )
+    rules = {
+        field.name: _rule(field, given[field.name], found)
+        for field in CATALOGUE.values()
+        if field.name in given
+    }
     if found:
         raise BadRules(found)
     return {name: rule for name, rule in rules.items() if not rule.is_blank}
@@ -83,7 +116,9 @@ def known(given: object) -> dict[str, Rule]:
 
 def write(rules: Mapping[str, Rule]) -> dict[str, Any]:
     """As JSON has them: `read` gives equal ones."""
-    return {name: _written(CATALOGUE[name], rule) for name, rule in rules.items() if not rule.is_blank}
+    return {
+        name: _written(CATALOGUE[name], rule) for name, rule in rules.items() if not rule.is_blank
+    }
 
 
 def _written(field: Field, rule: Rule) -> dict[str, Any]:
@@ -99,7 +134,9 @@ def _written(field: Field, rule: Rule) -> dict[str, Any]:
     if rule.step is not None:
         given[STEP] = rule.step
     if rule.options is not None:
-        given[OPTIONS] = [kind.write(each) if not isinstance(each, str) else each for each in rule.options]
+        given[OPTIONS] = [
+            kind.write(each) if not isinstance(each, str) else each for each in rule.options
+        ]
     return given | ({LOCKED: True} if rule.locked else {})
 
 

@@ -1,4 +1,6 @@
-"""What pages and the REST API read. Every function takes rows or a user, reads a bounded number of rows, and changes nothing."""
+"""What pages and the REST API read. Every function takes rows or a user, reads a bounded number of
+rows, and changes nothing.
+"""
 
 from workloads.queries.changes import Changes, changes, position
 from workloads.queries.explaining import Explained, diagnosis_of

@@ -16,7 +16,8 @@ MOST_LOOKED_AT = 2000
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Up to `position`: the rows that changed and are looked at, and the ids of those that changed and are not, or not any more.
+    """Up to `position`: the rows that changed and are looked at, and the ids of those that changed
+    and are not, or not any more.
 
     `reset` says that there were too many to tell: look at the table anew.
     """
@@ -31,18 +32,30 @@ class Changes:
 
 
 def position() -> int:
-    """The journal's position now. Read it before the rows: what changes between the two is then told twice, not never."""
+    """The journal's position now. Read it before the rows: what changes between the two is then
+    told twice, not never.
+    """
     return Position.objects.values_list("value", flat=True).order_by("pk").first() or 0
 
 
-def changes(after: int, visible: frozenset[int] | None, narrowed: Callable[[InProject], InProject]) -> Changes:
-    """What changed after a position in these projects; `narrowed` leaves the rows that are looked at. At most three queries."""
+def changes(
+    after: int, visible: frozenset[int] | None, narrowed: Callable[[InProject], InProject]
+) -> Changes:
+    """What changed after a position in these projects; `narrowed` leaves the rows that are looked
+    at. At most three queries.
+    """
     now = position()
     if now <= after:
-        # A position that has not been reached yet is of another database: what its page shows is as old.
+        # A position that has not been reached yet is of another database: what its page shows is as
+        # old.
         return Changes(now, reset=now < after)
-    # By position alone: this index finds the few that changed, where one on projects would go through all of theirs.
-    news = Workload.objects.filter(changed__gt=after, changed__lte=now).order_by("changed").values_list("id", "project_id")
+    # By position alone: this index finds the few that changed, where one on projects would go
+    # through all of theirs.
+    news = (
+        Workload.objects.filter(changed__gt=after, changed__lte=now)
+        .order_by("changed")
+        .values_list("id", "project_id")
+    )
     changed = list(news[: MOST_LOOKED_AT + 1])
     ids = [id for id, project in changed if visible is None or project in visible]
     if len(changed) > MOST_LOOKED_AT or len(ids) > MOST_ROWS:

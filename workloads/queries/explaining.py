@@ -1,4 +1,6 @@
-"""Why a workload waits or failed: puts the rows into the shapes that `diagnosis` reads, and finds the place in the log it speaks of."""
+"""Why a workload waits or failed: puts the rows into the shapes that `diagnosis` reads, and finds
+the place in the log it speaks of.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +23,9 @@ TAIL = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A diagnosis with the rows it speaks of. `at` is where in the log the line begins, in bytes."""
+    """A diagnosis with the rows it speaks of. `at` is where in the log the line begins, in
+    bytes.
+    """
 
     diagnosis: Diagnosis
     pod: Pod | None = None
@@ -42,7 +46,9 @@ class Explained:
 
 
 def diagnosis_of(workload: Workload, user: User) -> Explained | None:
-    """Why it waits, or why it failed; None when neither applies. Names other projects only to somebody who may see them."""
+    """Why it waits, or why it failed; None when neither applies. Names other projects only to
+    somebody who may see them.
+    """
     if workload.status == Status.FAILED:
         return _failed(workload)
     if workload.status in WAITING and workload.job is not None:
@@ -58,9 +64,21 @@ def _waits(workload: Workload, user: User) -> Explained | None:
 def _failed(workload: Workload) -> Explained | None:
     broken = _pods(workload).filter(Q(phase="Failed") | Q(restarts__gt=0))
     rows = list(broken.order_by("ended_at", "rank", "id")[:MOST_PODS])
-    others = list(_pods(workload).exclude(pk__in=[pod.pk for pod in rows]).order_by("rank", "id")[: MOST_PODS - len(rows)])
-    tails = {pod.name: found for pod, log in _logs(rows[:MOST_LOGS]) if (found := _Tail.of(pod, log)).lines}
-    told = why_failed(workload.job or {}, [pod.data for pod in rows + others], {name: tail.lines for name, tail in tails.items()})
+    others = list(
+        _pods(workload)
+        .exclude(pk__in=[pod.pk for pod in rows])
+        .order_by("rank", "id")[: MOST_PODS - len(rows)]
+    )
+    tails = {
+        pod.name: found
+        for pod, log in _logs(rows[:MOST_LOGS])
+        if (found := _Tail.of(pod, log)).lines
+    }
+    told = why_failed(
+        workload.job or {},
+        [pod.data for pod in rows + others],
+        {name: tail.lines for name, tail in tails.items()},
+    )
     if told is None:
         return None
     pod = next((pod for pod in rows if told.pod and pod.name == told.pod), None)
@@ -94,14 +112,22 @@ class _Tail:
 
 
 def _logs(pods: Sequence[Pod]) -> list[tuple[Pod, Log]]:
-    """Of each pod the log of the newest run of the container that failed, else of its newest main container."""
+    """Of each pod the log of the newest run of the container that failed, else of its newest main
+    container.
+    """
     found: dict[int, list[Log]] = {}
-    for log in Log.objects.filter(pod__in=pods, size__gt=0).exclude(state=Log.State.REMOVED)[: 8 * MOST_LOGS]:
+    for log in Log.objects.filter(pod__in=pods, size__gt=0).exclude(state=Log.State.REMOVED)[
+        : 8 * MOST_LOGS
+    ]:
         found.setdefault(log.pod_id, []).append(log)
     chosen = []
     for pod in pods:
         failed = {end.container for end in view(pod.data).ends if end.exit_code}
-        best = max(found.get(pod.pk, ()), key=lambda log: (log.container in failed, not log.is_init, log.run), default=None)
+        best = max(
+            found.get(pod.pk, ()),
+            key=lambda log: (log.container in failed, not log.is_init, log.run),
+            default=None,
+        )
         if best is not None:
             best.pod = pod
             chosen.append((pod, best))

@@ -1,4 +1,6 @@
-"""Which frameworks a cluster runs, and as what. `settings.FRAMEWORKS` names this room: the pages of clusters lie floors below."""
+"""Which frameworks a cluster runs, and as what. `settings.FRAMEWORKS` names this room: the pages of
+clusters lie floors below.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

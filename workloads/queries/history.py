@@ -1,4 +1,6 @@
-"""The event history of a workload: changes of status, what people did, and the cluster's events, in one order of time."""
+"""The event history of a workload: changes of status, what people did, and the cluster's events, in
+one order of time.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,9 +28,13 @@ class HistoryFilter:
         """From an address: kind=, warnings=1, attempt=, pod= (the name of an object)."""
         attempt = query.get("attempt", "")
         return cls(
-            kinds=tuple(sorted({each for each in query.getlist("kind")[:10] if each in Event.Kind.values})),
+            kinds=tuple(
+                sorted({each for each in query.getlist("kind")[:10] if each in Event.Kind.values})
+            ),
             warnings=query.get("warnings") == "1",
-            attempt=int(attempt) if attempt.isascii() and attempt.isdigit() and len(attempt) < 7 else None,
+            attempt=int(attempt)
+            if attempt.isascii() and attempt.isdigit() and len(attempt) < 7
+            else None,
             subject=query.get("pod", "")[:253].replace("\x00", ""),
         )
 
@@ -37,11 +43,17 @@ class HistoryFilter:
 
     def pairs(self) -> list[tuple[str, Any]]:
         chosen = [("kind", kind) for kind in self.kinds]
-        named = (("warnings", "1" if self.warnings else ""), ("attempt", self.attempt), ("pod", self.subject))
+        named = (
+            ("warnings", "1" if self.warnings else ""),
+            ("attempt", self.attempt),
+            ("pod", self.subject),
+        )
         return chosen + [(name, str(value)) for name, value in named if value]
 
 
-def history(workload: Workload, wanted: HistoryFilter, cursor: str = "", size: int = PAGE) -> "lists.Page[Event]":
+def history(
+    workload: Workload, wanted: HistoryFilter, cursor: str = "", size: int = PAGE
+) -> "lists.Page[Event]":
     """Events, the newest first, a page at a cursor of `NEWEST`."""
     events = Event.objects.filter(workload=workload).select_related("by")
     if wanted.kinds:

@@ -1,4 +1,6 @@
-"""What workloads stand in the way of: a smaller quota, a node pool that is to go. `settings.HOLDING` and POOL_USERS name these."""
+"""What workloads stand in the way of: a smaller quota, a node pool that is to go.
+`settings.HOLDING` and POOL_USERS name these.
+"""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -15,8 +17,12 @@ MOST_NAMED = 100
 
 
 def non_preemptible(projects: Iterable[int]) -> Amounts:
-    """What the placed, unfinished pods of non-preemptible workloads hold in these projects together."""
-    placed = Pod.objects.filter(workload__project__in=list(projects), workload__preemptible=False, vanished_at=None)
+    """What the placed, unfinished pods of non-preemptible workloads hold in these projects
+    together.
+    """
+    placed = Pod.objects.filter(
+        workload__project__in=list(projects), workload__preemptible=False, vanished_at=None
+    )
     rows = placed.exclude(node="").exclude(phase__in=("Succeeded", "Failed")).order_by()
     found = []
     for data, gpus in rows.values_list("data", "gpus")[:MOST_PODS]:
@@ -28,10 +34,18 @@ def non_preemptible(projects: Iterable[int]) -> Amounts:
 def users_of(cluster_id: uuid.UUID, pool: str) -> Sequence[str]:
     """The names of the workloads at work on a cluster that name a node pool."""
     active = [status.value for status in ACTIVE | LEAVING]
-    rows = Workload.objects.filter(cluster=cluster_id, released_at=None, status__in=active).order_by("name")
-    setups, masters = (KeyTransform("node_pools", KeyTransform(part, "spec")) for part in ("setup", "master"))
+    rows = Workload.objects.filter(
+        cluster=cluster_id, released_at=None, status__in=active
+    ).order_by("name")
+    setups, masters = (
+        KeyTransform("node_pools", KeyTransform(part, "spec")) for part in ("setup", "master")
+    )
     found = []
-    for name, pools, of_master in rows.annotate(pools=setups, of_master=masters).values_list("name", "pools", "of_master").iterator():
+    for name, pools, of_master in (
+        rows.annotate(pools=setups, of_master=masters)
+        .values_list("name", "pools", "of_master")
+        .iterator()
+    ):
         if pool in (pools or ()) or pool in (of_master or ()):
             found.append(name)
             if len(found) >= MOST_NAMED:

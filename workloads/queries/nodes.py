@@ -1,4 +1,6 @@
-"""Our pods on a cluster's nodes. `settings.NODE_PODS` names this room: the pages of clusters lie floors below."""
+"""Our pods on a cluster's nodes. `settings.NODE_PODS` names this room: the pages of clusters lie
+floors below.
+"""
 
 import uuid
 from collections.abc import Sequence
@@ -51,14 +53,20 @@ def pods_on(cluster_id: uuid.UUID, node: str, user: User) -> NodePods:
     visible = visible_projects(user)
     seen = running if visible is None else running.filter(workload__project__in=visible)
     rows = seen.select_related("workload__project").defer(
-        "workload__spec", "workload__job", "workload__pod_group", "workload__reason", "workload__trouble"
+        "workload__spec",
+        "workload__job",
+        "workload__pod_group",
+        "workload__reason",
+        "workload__trouble",
     )
     listed = [_shown(pod) for pod in rows.order_by("name")[:MOST]]
     return NodePods(listed, running.count() - len(listed))
 
 
 def _running(cluster_id: uuid.UUID) -> "QuerySet[Pod]":
-    unfinished = Pod.objects.filter(workload__cluster_id=cluster_id, phase__in=("Pending", "Running"), vanished_at=None)
+    unfinished = Pod.objects.filter(
+        workload__cluster_id=cluster_id, phase__in=("Pending", "Running"), vanished_at=None
+    )
     return unfinished.exclude(node="")
 
 

@@ -10,8 +10,12 @@ MOST = 1000
 
 
 def pods_of(workload: Workload, *, attempt: int | None = None) -> Sequence[Pod]:
-    """At most MOST pods, the newest attempt first and by rank within one, without the objects themselves."""
+    """At most MOST pods, the newest attempt first and by rank within one, without the objects
+    themselves.
+    """
     found = Pod.objects.filter(workload=workload).defer("data")
     if attempt is not None:
         found = found.filter(attempt=attempt)
-    return list(found.order_by("-attempt", F("rank").asc(nulls_last=True), "created_at", "name")[:MOST])
+    return list(
+        found.order_by("-attempt", F("rank").asc(nulls_last=True), "created_at", "name")[:MOST]
+    )

@@ -1,4 +1,6 @@
-"""What a cluster's nodes offer and what of it is free: others' pods as the heartbeat counted them, ours from their rows."""
+"""What a cluster's nodes offer and what of it is free: others' pods as the heartbeat counted them,
+ours from their rows.
+"""
 
 import uuid
 from collections import defaultdict
@@ -16,7 +18,9 @@ from workloads.observed import LEADERS
 from workloads.specs import BadSpec, Compute, from_json
 
 KEPT = 5
-"""Seconds for which an answer is good: many pages may ask the same, and each adds up all running pods."""
+"""Seconds for which an answer is good: many pages may ask the same, and each adds up all running
+pods.
+"""
 MOST_NODES = 5000
 MOST_WORKLOADS = 2000
 
@@ -41,28 +45,59 @@ def _rooms(cluster_id: uuid.UUID) -> Sequence[NodeRoom]:
     for node in Node.objects.filter(cluster_id=cluster_id)[:MOST_NODES]:
         total = Amounts(node.gpus, node.cpu, Decimal(node.memory))
         used = Amounts(node.used_gpus, node.used_cpu, Decimal(node.used_memory)) + ours[node.name]
-        labels = {str(key): str(value) for key, value in node.labels.items()} if isinstance(node.labels, dict) else {}
-        taints = [taint for taint in node.taints if isinstance(taint, dict)] if isinstance(node.taints, list) else []
-        found.append(NodeRoom(node.name, total, total - used, node.is_ready and node.is_schedulable, labels, taints))
+        labels = (
+            {str(key): str(value) for key, value in node.labels.items()}
+            if isinstance(node.labels, dict)
+            else {}
+        )
+        taints = (
+            [taint for taint in node.taints if isinstance(taint, dict)]
+            if isinstance(node.taints, list)
+            else []
+        )
+        found.append(
+            NodeRoom(
+                node.name,
+                total,
+                total - used,
+                node.is_ready and node.is_schedulable,
+                labels,
+                taints,
+            )
+        )
     return found
 
 
 def _ours(cluster_id: uuid.UUID) -> dict[str, Amounts]:
-    """What our unfinished pods hold on each node; pods of one workload and role ask for the same."""
-    running = Pod.objects.filter(workload__cluster_id=cluster_id, phase__in=("Pending", "Running"), vanished_at=None).exclude(node="")
-    groups = list(running.order_by().values("node", "workload_id", "role").annotate(pods=Count("id"), devices=Sum("gpus")))
+    """What our unfinished pods hold on each node; pods of one workload and role ask for the
+    same.
+    """
+    running = Pod.objects.filter(
+        workload__cluster_id=cluster_id, phase__in=("Pending", "Running"), vanished_at=None
+    ).exclude(node="")
+    groups = list(
+        running.order_by()
+        .values("node", "workload_id", "role")
+        .annotate(pods=Count("id"), devices=Sum("gpus"))
+    )
     asked = _asked({group["workload_id"] for group in groups})
     held: dict[str, Amounts] = defaultdict(Amounts)
     for group in groups:
         cpu, memory = asked.get((group["workload_id"], group["role"] in _FIRST), (_NONE, _NONE))
-        held[group["node"]] += Amounts(group["devices"] or _NONE, cpu * group["pods"], memory * group["pods"])
+        held[group["node"]] += Amounts(
+            group["devices"] or _NONE, cpu * group["pods"], memory * group["pods"]
+        )
     return held
 
 
 def _asked(ids: set[uuid.UUID]) -> dict[tuple[uuid.UUID, bool], tuple[Decimal, Decimal]]:
-    """CPU cores and bytes of memory that a pod of each workload asks for, by workload and whether it is the master."""
+    """CPU cores and bytes of memory that a pod of each workload asks for, by workload and whether
+    it is the master.
+    """
     found = {}
-    for id, stored in Workload.objects.filter(pk__in=list(ids)[:MOST_WORKLOADS]).values_list("id", "spec"):
+    for id, stored in Workload.objects.filter(pk__in=list(ids)[:MOST_WORKLOADS]).values_list(
+        "id", "spec"
+    ):
         try:
             spec = from_json(stored)
         except (BadSpec, AttributeError):

@@ -55,21 +55,30 @@ NEWEST = ORDERS["-created"]
 
 
 def in_projects(visible: frozenset[int] | None) -> InProject:
-    """All workloads of these projects (None: of every one), as `projects.querysets.visible_projects` tells them."""
+    """All workloads of these projects (None: of every one), as
+    `projects.querysets.visible_projects` tells them.
+    """
     workloads: InProject = Workload.objects.all()
     if visible is None:
         return workloads
     if len(visible) == 1:
         # Said as an equality: the index on it then also gives the order.
         return workloads.filter(project_id=next(iter(visible)))
-    # Several are said so that no index on the project answers, only one that gives the order: the other way all their rows are sorted.
-    several: InProject = workloads.alias(in_project=F("project_id") + 0).filter(in_project__in=visible)
+    # Several are said so that no index on the project answers, only one that gives the order: the
+    # other way all their rows are sorted.
+    several: InProject = workloads.alias(in_project=F("project_id") + 0).filter(
+        in_project__in=visible
+    )
     return several
 
 
 def workloads_for(user: User, *, deleted: bool = False) -> InProject:
-    """Workloads that the user sees, without the large columns; those that the cluster has let go of only where `deleted`."""
-    return rows_for_table(in_projects(visible_projects(user)).filter(released_at__isnull=not deleted))
+    """Workloads that the user sees, without the large columns; those that the cluster has let go of
+    only where `deleted`.
+    """
+    return rows_for_table(
+        in_projects(visible_projects(user)).filter(released_at__isnull=not deleted)
+    )
 
 
 def rows_for_table(workloads: InProject) -> InProject:

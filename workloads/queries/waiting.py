@@ -1,4 +1,6 @@
-"""Why workloads wait: puts the rows of one, or of several at once, into the shapes that `diagnosis` reads. The same few queries for all."""
+"""Why workloads wait: puts the rows of one, or of several at once, into the shapes that `diagnosis`
+reads. The same few queries for all.
+"""
 
 import uuid
 from collections import defaultdict
@@ -45,15 +47,23 @@ Held = Mapping[uuid.UUID, Sequence[Holding]]
 
 
 def why(workloads: Sequence[Workload], user: User) -> dict[uuid.UUID, Told]:
-    """Of those that wait the reason, by id; one with too many pods for a list is left out. Names other projects only to who sees them.
+    """Of those that wait the reason, by id; one with too many pods for a list is left out. Names
+    other projects only to who sees them.
 
     The rows are loaded with their projects.
     """
-    asked = _bearable([each for each in workloads if each.status in WAITING and each.job is not None])
+    asked = _bearable(
+        [each for each in workloads if each.status in WAITING and each.job is not None]
+    )
     if not asked:
         return {}
     visible, clusters = visible_projects(user), {each.cluster_id for each in asked}
-    pods, events, holdings, foreign = _pods(asked), _events(asked), held(clusters), _foreign(clusters)
+    pods, events, holdings, foreign = (
+        _pods(asked),
+        _events(asked),
+        held(clusters),
+        _foreign(clusters),
+    )
     found = {}
     for workload in asked:
         mine = holdings.get(workload.cluster_id, ())
@@ -68,17 +78,26 @@ def why(workloads: Sequence[Workload], user: User) -> dict[uuid.UUID, Told]:
             holders=_holders(workload, mine, foreign.get(workload.cluster_id, _NONE), visible),
         )
         if told is not None:
-            found[workload.pk] = told, next((pod for pod in rows if told.pod and pod.name == told.pod), None)
+            found[workload.pk] = (
+                told,
+                next((pod for pod in rows if told.pod and pod.name == told.pod), None),
+            )
     return found
 
 
 def held(clusters: Iterable[uuid.UUID]) -> Held:
     """GPUs that projects hold on each of these clusters now. One query."""
-    holding = Workload.objects.filter(cluster__in=clusters, status__in=_HOLDING, gpus_allocated__gt=0).order_by()
-    grouped = holding.values("cluster_id", "project_id", "project__name", "preemptible").annotate(gpus=Sum("gpus_allocated"))
+    holding = Workload.objects.filter(
+        cluster__in=clusters, status__in=_HOLDING, gpus_allocated__gt=0
+    ).order_by()
+    grouped = holding.values("cluster_id", "project_id", "project__name", "preemptible").annotate(
+        gpus=Sum("gpus_allocated")
+    )
     found: dict[uuid.UUID, list[Holding]] = defaultdict(list)
     for each in grouped:
-        found[each["cluster_id"]].append(Holding(each["project_id"], each["project__name"], each["preemptible"], each["gpus"]))
+        found[each["cluster_id"]].append(
+            Holding(each["project_id"], each["project__name"], each["preemptible"], each["gpus"])
+        )
     return found
 
 
@@ -95,7 +114,11 @@ def _bearable(workloads: Sequence[Workload]) -> Sequence[Workload]:
 
 
 def _pods(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[Pod]]:
-    rows = Pod.objects.filter(workload__in=[each.pk for each in workloads], vanished_at=None, attempt=F("workload__attempt"))
+    rows = Pod.objects.filter(
+        workload__in=[each.pk for each in workloads],
+        vanished_at=None,
+        attempt=F("workload__attempt"),
+    )
     found: dict[uuid.UUID, list[Pod]] = defaultdict(list)
     for pod in rows.order_by("rank", "id")[:MOST_PODS]:
         found[pod.workload_id].append(pod)
@@ -105,7 +128,9 @@ def _pods(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[Pod]]:
 def _events(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[Object]]:
     """The cluster's events of each one's attempt as objects, the newest of all of them."""
     keys = [each.pk for each in workloads]
-    rows = Event.objects.filter(workload__in=keys, attempt=F("workload__attempt"), kind=Event.Kind.CLUSTER).order_by("-at", "-id")
+    rows = Event.objects.filter(
+        workload__in=keys, attempt=F("workload__attempt"), kind=Event.Kind.CLUSTER
+    ).order_by("-at", "-id")
     found: dict[uuid.UUID, list[Object]] = defaultdict(list)
     for row in rows[: MOST_EVENTS * len(keys)]:
         found[row.workload_id].append(
@@ -127,13 +152,27 @@ def _queue(workload: Workload, holdings: Sequence[Holding]) -> Object:
     allocated = sum((each.gpus for each in mine), _NONE)
     fixed = sum((each.gpus for each in mine if not each.preemptible), _NONE)
     return {
-        "spec": {"resources": {"gpu": {name: str(bound) for name, bound in bounds.items() if bound is not None}}},
-        "status": {"allocated": {"nvidia.com/gpu": str(allocated)}, "allocatedNonPreemptible": {"nvidia.com/gpu": str(fixed)}},
+        "spec": {
+            "resources": {
+                "gpu": {name: str(bound) for name, bound in bounds.items() if bound is not None}
+            }
+        },
+        "status": {
+            "allocated": {"nvidia.com/gpu": str(allocated)},
+            "allocatedNonPreemptible": {"nvidia.com/gpu": str(fixed)},
+        },
     }
 
 
-def _holders(workload: Workload, holdings: Sequence[Holding], foreign: Decimal, visible: frozenset[int] | None) -> Mapping[str, Decimal]:
-    """GPUs of other projects by name; those that may not be named, and pods that are not Muster's, together under ""."""
+def _holders(
+    workload: Workload,
+    holdings: Sequence[Holding],
+    foreign: Decimal,
+    visible: frozenset[int] | None,
+) -> Mapping[str, Decimal]:
+    """GPUs of other projects by name; those that may not be named, and pods that are not Muster's,
+    together under "".
+    """
     found: dict[str, Decimal] = {}
     for each in holdings:
         if each.project_id != workload.project_id:
@@ -146,5 +185,10 @@ def _holders(workload: Workload, holdings: Sequence[Holding], foreign: Decimal, 
 
 def _foreign(clusters: Iterable[uuid.UUID]) -> Mapping[uuid.UUID, Decimal]:
     """GPUs that pods of others hold on each cluster."""
-    rows = Node.objects.filter(cluster__in=clusters).order_by().values_list("cluster_id").annotate(gpus=Sum("used_gpus"))
+    rows = (
+        Node.objects.filter(cluster__in=clusters)
+        .order_by()
+        .values_list("cluster_id")
+        .annotate(gpus=Sum("used_gpus"))
+    )
     return {cluster: gpus or _NONE for cluster, gpus in rows}

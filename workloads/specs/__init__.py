@@ -1,4 +1,6 @@
-"""What was asked for: `Spec`, what is wrong with it, and its form in a database row. No Django; knows nothing of a cluster's state."""
+"""What was asked for: `Spec`, what is wrong with it, and its form in a database row. No Django;
+knows nothing of a cluster's state.
+"""
 
 from workloads.specs.choices import (
     CAPABILITIES,
@@ -44,7 +46,18 @@ from workloads.specs.parts import (
 )
 from workloads.specs.problems import Problem, problems
 from workloads.specs.rules import longest_name, names_gpus
-from workloads.specs.spec import INHERITED, PLAIN_MPI, UNCHANGED, Elastic, Inherited, Lifecycle, MasterChanges, Mpi, Spec, Totals
+from workloads.specs.spec import (
+    INHERITED,
+    PLAIN_MPI,
+    UNCHANGED,
+    Elastic,
+    Inherited,
+    Lifecycle,
+    MasterChanges,
+    Mpi,
+    Spec,
+    Totals,
+)
 from workloads.specs.stored import BadSpec, from_json, to_json
 from workloads.specs.words import BadWords, join_words, split_words
 

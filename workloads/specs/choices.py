@@ -1,4 +1,6 @@
-"""The words a person chooses from. Values are those of the REST API where it has the choice; `label` is what a page shows."""
+"""The words a person chooses from. Values are those of the REST API where it has the choice;
+`label` is what a page shows.
+"""
 
 from enum import StrEnum
 
@@ -65,7 +67,9 @@ class LauncherCreation(StrEnum):
 
 
 class GitAccess(StrEnum):
-    """How a private repository lets one in: the Secret has `username` and `password`, or `ssh-privatekey`."""
+    """How a private repository lets one in: the Secret has `username` and `password`, or
+    `ssh-privatekey`.
+    """
 
     PASSWORD = "password"  # noqa: S105 - the word, not a secret
     SSH_KEY = "ssh-key"
@@ -86,7 +90,9 @@ class PullPolicy(StrEnum):
 
 
 class RestartPolicy(StrEnum):
-    """What happens to a container that ended. EXIT_CODE restarts what a signal ended, and takes codes up to 127 for the program's word."""
+    """What happens to a container that ended. EXIT_CODE restarts what a signal ended, and takes
+    codes up to 127 for the program's word.
+    """
 
     ALWAYS = "Always"
     ON_FAILURE = "OnFailure"
@@ -95,7 +101,9 @@ class RestartPolicy(StrEnum):
 
 
 class CleanPodPolicy(StrEnum):
-    """Which pods are deleted when the workload has ended. Under NONE those that still run keep their GPUs."""
+    """Which pods are deleted when the workload has ended. Under NONE those that still run keep
+    their GPUs.
+    """
 
     RUNNING = "Running"
     ALL = "All"

@@ -1,4 +1,6 @@
-"""What one pod is asked to be: environment, compute, volumes, placement, security. Plain values; `problems` judges them."""
+"""What one pod is asked to be: environment, compute, volumes, placement, security. Plain values;
+`problems` judges them.
+"""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -28,7 +30,8 @@ class Pair:
 class Variable:
     """An environment variable. `value` is used by source CUSTOM only.
 
-    The others read `key` of the Secret or ConfigMap `object_name`, or the pod field whose path is `key`.
+    The others read `key` of the Secret or ConfigMap `object_name`, or the pod field whose path is
+    `key`.
     """
 
     name: str
@@ -52,13 +55,16 @@ class Environment:
 
     @property
     def image_reference(self) -> str:
-        """The image as a container runtime takes it: a leading slash, as tutorials write, is dropped."""
+        """The image as a container runtime takes it: a leading slash, as tutorials write, is
+        dropped.
+        """
         return self.image.lstrip("/")
 
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """GPUs of each pod: whole `devices`, or of each device a `portion` of it (above 0, at most 1) or some `memory` (a quantity).
+    """GPUs of each pod: whole `devices`, or of each device a `portion` of it (above 0, at most 1)
+    or some `memory` (a quantity).
 
     With a portion or memory, 0 devices are read as 1.
     """
@@ -87,7 +93,9 @@ class Extended:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """What each pod gets. Requests and limits are Kubernetes quantities; an empty one is left out."""
+    """What each pod gets. Requests and limits are Kubernetes quantities; an empty one is left
+    out.
+    """
 
     gpus: Gpus = Gpus()
     cpu_request: str = ""
@@ -111,7 +119,9 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyDir(Volume):
-    """An empty directory that lives as long as the pod, on disk or in memory; `size` is its limit, a quantity."""
+    """An empty directory that lives as long as the pod, on disk or in memory; `size` is its limit,
+    a quantity.
+    """
 
     kind: ClassVar[str] = "emptyDir"
     noun: ClassVar[str] = "empty directory"
@@ -134,7 +144,9 @@ class HostPath(Volume):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigMap(Volume):
-    """The files of a ConfigMap of the namespace, or with `sub_path` one of them. `mode` is their permission bits."""
+    """The files of a ConfigMap of the namespace, or with `sub_path` one of them. `mode` is their
+    permission bits.
+    """
 
     kind: ClassVar[str] = "configMap"
     noun: ClassVar[str] = "ConfigMap"
@@ -180,7 +192,8 @@ class Nfs(Volume):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewClaim(Volume):
-    """A PersistentVolumeClaim made for the workload: one for all its pods until it is deleted, or, `ephemeral`, one for each pod.
+    """A PersistentVolumeClaim made for the workload: one for all its pods until it is deleted, or,
+    `ephemeral`, one for each pod.
 
     `size` is a quantity; without a storage class the cluster's default serves it.
     """
@@ -198,8 +211,8 @@ class NewClaim(Volume):
 class Git(Volume):
     """The files of a Git repository, fetched before the containers start; each pod has its own.
 
-    `revision` is a commit or tag and goes before `branch`; without both it is the repository's default branch. `secret` names the
-    Secret of a private one.
+    `revision` is a commit or tag and goes before `branch`; without both it is the repository's
+    default branch. `secret` names the Secret of a private one.
     """
 
     kind: ClassVar[str] = "git"
@@ -214,7 +227,8 @@ class Git(Volume):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3(Volume):
-    """The objects of a bucket below `prefix`, downloaded before the containers start; each pod has its own, and nothing goes back.
+    """The objects of a bucket below `prefix`, downloaded before the containers start; each pod has
+    its own, and nothing goes back.
 
     `url` is the service's address, empty for Amazon's.
     `secret` names a Secret with `AccessKeyId` and `SecretKey`; a public bucket needs none.
@@ -230,7 +244,17 @@ class S3(Volume):
     access: Access = Access.READ_ONLY
 
 
-VOLUMES: tuple[type[Volume], ...] = (EmptyDir, HostPath, ConfigMap, Secret, Claim, NewClaim, Nfs, Git, S3)
+VOLUMES: tuple[type[Volume], ...] = (
+    EmptyDir,
+    HostPath,
+    ConfigMap,
+    Secret,
+    Claim,
+    NewClaim,
+    Nfs,
+    Git,
+    S3,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +270,9 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The pods shall be together: on nodes with the same value of the label `key`. Where not `required` they are if it is possible."""
+    """The pods shall be together: on nodes with the same value of the label `key`. Where not
+    `required` they are if it is possible.
+    """
 
     key: str
     required: bool = False

@@ -5,7 +5,14 @@ from decimal import Decimal
 
 from workloads import quantities
 from workloads.specs import rules
-from workloads.specs.choices import CAPABILITIES, Access, GitAccess, Source, TolerationEffect, TolerationOperator
+from workloads.specs.choices import (
+    CAPABILITIES,
+    Access,
+    GitAccess,
+    Source,
+    TolerationEffect,
+    TolerationOperator,
+)
 from workloads.specs.parts import (
     S3,
     Claim,
@@ -43,7 +50,9 @@ DEFAULT_POOL = "default"
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a mount path
 
 Wrong = tuple[str, str, str]
-"""The field's path, its name in words at the start of a sentence, and what is wrong with it ("must ...")."""
+"""The field's path, its name in words at the start of a sentence, and what is wrong with it ("must
+...").
+"""
 
 
 def of_setup(setup: Setup) -> Iterator[Wrong]:
@@ -67,17 +76,32 @@ def of_setup(setup: Setup) -> Iterator[Wrong]:
 
 def _node_pool(pool: str) -> str:
     if pool == DEFAULT_POOL:
-        return f"must not be {DEFAULT_POOL}: nodes that are in no pool have no label. Name no pool, and any node will do"
+        return (
+            f"must not be {DEFAULT_POOL}: nodes that are in no pool have no label. Name no pool, "
+            "and any node will do"
+        )
     return rules.label_value(pool) if pool else "must be given"
 
 
 def _environment(environment: Environment) -> Iterator[Wrong]:
     yield from _one("image", "The image", rules.image(environment.image))
-    for field, words in (("pull_secrets", "pull secrets"), ("command", "words of the command"), ("args", "arguments")):
+    for field, words in (
+        ("pull_secrets", "pull secrets"),
+        ("command", "words of the command"),
+        ("args", "arguments"),
+    ):
         yield from _many(field, words, getattr(environment, field))
     for index, secret in enumerate(environment.pull_secrets):
-        yield from _one(f"pull_secrets.{index}", f"Pull secret {index + 1}", rules.object_name(secret))
-    repeated = sorted({secret for secret in environment.pull_secrets if environment.pull_secrets.count(secret) > 1})
+        yield from _one(
+            f"pull_secrets.{index}", f"Pull secret {index + 1}", rules.object_name(secret)
+        )
+    repeated = sorted(
+        {
+            secret
+            for secret in environment.pull_secrets
+            if environment.pull_secrets.count(secret) > 1
+        }
+    )
     if repeated:
         yield "pull_secrets", f"The pull secret {repeated[0][:80]}", "must be given once only"
     for field, words in (("command", "The command"), ("args", "The arguments")):
@@ -86,16 +110,33 @@ def _environment(environment: Environment) -> Iterator[Wrong]:
     if environment.working_dir:
         yield from _one("working_dir", "The working directory", rules.path(environment.working_dir))
     yield from _many("variables", "environment variables", environment.variables)
-    yield from _twice("variables", "environment variable", [variable.name for variable in environment.variables], "name")
+    yield from _twice(
+        "variables",
+        "environment variable",
+        [variable.name for variable in environment.variables],
+        "name",
+    )
     for index, variable in enumerate(environment.variables):
         yield from _prefixed(f"variables.{index}.", _variable(index + 1, variable))
-    texts = [*environment.command, *environment.args, *(variable.name + variable.value for variable in environment.variables)]
+    texts = [
+        *environment.command,
+        *environment.args,
+        *(variable.name + variable.value for variable in environment.variables),
+    ]
     if sum(map(len, texts)) > MOST_TEXT:
-        yield "variables", "Command, arguments and environment variables", f"must have at most {MOST_TEXT:,} characters together"
+        yield (
+            "variables",
+            "Command, arguments and environment variables",
+            f"must have at most {MOST_TEXT:,} characters together",
+        )
 
 
 def _variable(number: int, variable: Variable) -> Iterator[Wrong]:
-    words = f"environment variable {number}" if rules.variable_name(variable.name) else f"environment variable {variable.name}"
+    words = (
+        f"environment variable {number}"
+        if rules.variable_name(variable.name)
+        else f"environment variable {variable.name}"
+    )
     yield from _one("name", f"The name of {words}", rules.variable_name(variable.name))
     match variable.source:
         case Source.CUSTOM:
@@ -104,7 +145,9 @@ def _variable(number: int, variable: Variable) -> Iterator[Wrong]:
             yield from _one("key", f"The pod field of {words}", rules.pod_field(variable.key))
         case Source.SECRET | Source.CONFIG_MAP:
             noun = "Secret" if variable.source is Source.SECRET else "ConfigMap"
-            yield from _one("object_name", f"The {noun} of {words}", rules.object_name(variable.object_name))
+            yield from _one(
+                "object_name", f"The {noun} of {words}", rules.object_name(variable.object_name)
+            )
             yield from _one("key", f"The key of {words}", rules.config_key(variable.key))
 
 
@@ -115,13 +158,27 @@ def _compute(compute: Compute) -> Iterator[Wrong]:
         ("memory", "CPU memory", MEMORY, Decimal(1), compute.memory_request, compute.memory_limit),
     )
     for field, words, (least, most), step, request, limit in asked:
-        wrong = [rules.quantity(value, least=least, most=most, step=step) if value else "" for value in (request, limit)]
+        wrong = [
+            rules.quantity(value, least=least, most=most, step=step) if value else ""
+            for value in (request, limit)
+        ]
         yield from _one(f"{field}_request", f"The {words} request", wrong[0])
         yield from _one(f"{field}_limit", f"The {words} limit", wrong[1])
-        if request and limit and not any(wrong) and quantities.parse(request) > quantities.parse(limit):
-            yield f"{field}_limit", f"The {words} limit", f"must not be below the request, {request}"
+        if (
+            request
+            and limit
+            and not any(wrong)
+            and quantities.parse(request) > quantities.parse(limit)
+        ):
+            yield (
+                f"{field}_limit",
+                f"The {words} limit",
+                f"must not be below the request, {request}",
+            )
     yield from _many("extended", "extended resources", compute.extended)
-    yield from _twice("extended", "extended resource", [each.resource for each in compute.extended], "resource")
+    yield from _twice(
+        "extended", "extended resource", [each.resource for each in compute.extended], "resource"
+    )
     for index, each in enumerate(compute.extended):
         yield from _prefixed(f"extended.{index}.", _extended(index + 1, each))
 
@@ -142,12 +199,24 @@ def _extended(number: int, asked: Extended) -> Iterator[Wrong]:
 def _gpus(gpus: Gpus) -> Iterator[Wrong]:
     yield from _one("devices", "GPU devices per pod", rules.count(gpus.devices, 0, MOST_DEVICES))
     if gpus.portion is not None and gpus.memory:
-        yield "memory", "GPU memory", "cannot be given together with a GPU portion: choose one of them"
+        yield (
+            "memory",
+            "GPU memory",
+            "cannot be given together with a GPU portion: choose one of them",
+        )
     portion = gpus.portion
-    if portion is not None and not (portion.is_finite() and FINEST_PORTION <= portion <= 1 and not portion % FINEST_PORTION):
-        yield "portion", "The GPU portion", f"must be above 0 and at most 1, in steps of {FINEST_PORTION}"
+    if portion is not None and not (
+        portion.is_finite() and FINEST_PORTION <= portion <= 1 and not portion % FINEST_PORTION
+    ):
+        yield (
+            "portion",
+            "The GPU portion",
+            f"must be above 0 and at most 1, in steps of {FINEST_PORTION}",
+        )
     if gpus.memory:
-        yield from _one("memory", "GPU memory", rules.quantity(gpus.memory, least="1Mi", most="1Ti"))
+        yield from _one(
+            "memory", "GPU memory", rules.quantity(gpus.memory, least="1Mi", most="1Ti")
+        )
 
 
 def _volumes(setup: Setup) -> Iterator[Wrong]:
@@ -167,7 +236,11 @@ def _source(where: str, volume: Volume) -> Iterator[Wrong]:
     match volume:
         case EmptyDir():
             if volume.size:
-                yield from _one("size", f"The size of {where}", rules.quantity(volume.size, least="1", most="1Pi", step=Decimal(1)))
+                yield from _one(
+                    "size",
+                    f"The size of {where}",
+                    rules.quantity(volume.size, least="1", most="1Pi", step=Decimal(1)),
+                )
         case HostPath():
             yield from _one("source", f"The host path of {where}", rules.path(volume.source))
         case ConfigMap() | Secret():
@@ -177,7 +250,11 @@ def _source(where: str, volume: Volume) -> Iterator[Wrong]:
             if isinstance(volume, ConfigMap) and volume.sub_path:
                 yield from _one("sub_path", f"The file of {where}", rules.sub_path(volume.sub_path))
             if volume.access is not Access.READ_ONLY:
-                yield "access", f"The access of {where}", "must be read-only: the cluster writes its files"
+                yield (
+                    "access",
+                    f"The access of {where}",
+                    "must be read-only: the cluster writes its files",
+                )
         case Claim():
             yield from _one("claim", f"The claim of {where}", rules.object_name(volume.claim))
         case NewClaim():
@@ -192,27 +269,52 @@ def _source(where: str, volume: Volume) -> Iterator[Wrong]:
 
 
 def _new_claim(where: str, volume: NewClaim) -> Iterator[Wrong]:
-    wrong = rules.quantity(volume.size, least="1Mi", most="64Ti", step=Decimal(1)) if volume.size else "must be given"
+    wrong = (
+        rules.quantity(volume.size, least="1Mi", most="64Ti", step=Decimal(1))
+        if volume.size
+        else "must be given"
+    )
     yield from _one("size", f"The size of {where}", wrong)
     if volume.storage_class:
-        yield from _one("storage_class", f"The storage class of {where}", rules.object_name(volume.storage_class))
+        yield from _one(
+            "storage_class",
+            f"The storage class of {where}",
+            rules.object_name(volume.storage_class),
+        )
     if not volume.modes:
         yield "modes", f"The access modes of {where}", "must be at least one"
     if volume.ephemeral and volume.access is Access.RANK_0_WRITES:
-        yield "access", f"The access of {where}", "cannot be for rank 0 only: each pod has one of its own"
+        yield (
+            "access",
+            f"The access of {where}",
+            "cannot be for rank 0 only: each pod has one of its own",
+        )
 
 
 def _git(where: str, volume: Git) -> Iterator[Wrong]:
     yield from _one("repository", f"The repository of {where}", rules.repository(volume.repository))
-    for field, words, value in (("branch", "branch", volume.branch), ("revision", "revision", volume.revision)):
+    for field, words, value in (
+        ("branch", "branch", volume.branch),
+        ("revision", "revision", volume.revision),
+    ):
         if value:
             yield from _one(field, f"The {words} of {where}", rules.revision(value))
     if volume.secret:
         yield from _one("secret", f"The Secret of {where}", rules.object_name(volume.secret))
     if bool(volume.secret) != (volume.credential is not None):
-        yield "secret", f"The Secret of {where}", "must be named together with what it holds: a password or an SSH key"
-    if volume.credential is GitAccess.SSH_KEY and volume.repository.startswith(("https://", "http://")):
-        yield "repository", f"The repository of {where}", "must be an SSH address where an SSH key opens it"
+        yield (
+            "secret",
+            f"The Secret of {where}",
+            "must be named together with what it holds: a password or an SSH key",
+        )
+    if volume.credential is GitAccess.SSH_KEY and volume.repository.startswith(
+        ("https://", "http://")
+    ):
+        yield (
+            "repository",
+            f"The repository of {where}",
+            "must be an SSH address where an SSH key opens it",
+        )
 
 
 def _s3(where: str, volume: S3) -> Iterator[Wrong]:
@@ -224,7 +326,11 @@ def _s3(where: str, volume: S3) -> Iterator[Wrong]:
     if volume.secret:
         yield from _one("secret", f"The Secret of {where}", rules.object_name(volume.secret))
     if volume.access is not Access.READ_ONLY:
-        yield "access", f"The access of {where}", "must be read-only: it is a copy, and nothing written goes back to the bucket"
+        yield (
+            "access",
+            f"The access of {where}",
+            "must be read-only: it is a copy, and nothing written goes back to the bucket",
+        )
 
 
 def _toleration(number: int, toleration: Toleration) -> Iterator[Wrong]:
@@ -232,39 +338,63 @@ def _toleration(number: int, toleration: Toleration) -> Iterator[Wrong]:
     if toleration.key:
         yield from _one("key", f"The key of {where}", rules.key(toleration.key))
     elif toleration.operator is TolerationOperator.EQUAL:
-        yield "key", f"The key of {where}", "must be given, or the operator be Exists, which then means every taint"
+        yield (
+            "key",
+            f"The key of {where}",
+            "must be given, or the operator be Exists, which then means every taint",
+        )
     if toleration.operator is TolerationOperator.EXISTS and toleration.value:
         yield "value", f"The value of {where}", "must be empty with the operator Exists"
     yield from _one("value", f"The value of {where}", rules.label_value(toleration.value))
     if toleration.seconds is not None:
         if toleration.effect is not TolerationEffect.NO_EXECUTE:
-            yield "seconds", f"The seconds of {where}", "can be given with the effect NoExecute only"
-        yield from _one("seconds", f"The seconds of {where}", rules.count(toleration.seconds, 1, MOST_ID))
+            yield (
+                "seconds",
+                f"The seconds of {where}",
+                "can be given with the effect NoExecute only",
+            )
+        yield from _one(
+            "seconds", f"The seconds of {where}", rules.count(toleration.seconds, 1, MOST_ID)
+        )
 
 
 def _pairs(field: str, noun: str, pairs: Sequence[Pair]) -> Iterator[Wrong]:
     yield from _many(field, f"{noun}s", pairs)
     yield from _twice(field, noun, [pair.key for pair in pairs], "key")
     for index, pair in enumerate(pairs):
-        yield from _one(f"{field}.{index}.key", f"The name of {noun} {index + 1}", rules.own_key(pair.key))
+        yield from _one(
+            f"{field}.{index}.key", f"The name of {noun} {index + 1}", rules.own_key(pair.key)
+        )
         wrong = rules.label_value(pair.value) if noun == "label" else rules.text(pair.value)
         yield from _one(f"{field}.{index}.value", f"The value of {noun} {index + 1}", wrong)
-    if sum(len(pair.key) + len(pair.value.encode(errors="replace")) for pair in pairs) > MOST_ANNOTATIONS:
+    if (
+        sum(len(pair.key) + len(pair.value.encode(errors="replace")) for pair in pairs)
+        > MOST_ANNOTATIONS
+    ):
         yield field, f"All {noun}s", f"must have at most {MOST_ANNOTATIONS:,} bytes together"
 
 
 def _security(security: Security) -> Iterator[Wrong]:
-    for field, words, value in (("uid", "The user ID", security.uid), ("gid", "The group ID", security.gid)):
+    for field, words, value in (
+        ("uid", "The user ID", security.uid),
+        ("gid", "The group ID", security.gid),
+    ):
         if value is not None:
             yield from _one(field, words, rules.count(value, 0, MOST_ID))
     if security.non_root and security.uid == 0:
         yield "uid", "The user ID", "must not be 0 when running as root is forbidden"
     yield from _many("supplemental_groups", "supplemental groups", security.supplemental_groups, 64)
-    wrong = next(filter(None, (rules.count(group, 0, MOST_ID) for group in security.supplemental_groups)), "")
+    wrong = next(
+        filter(None, (rules.count(group, 0, MOST_ID) for group in security.supplemental_groups)), ""
+    )
     yield from _one("supplemental_groups", "Each supplemental group", wrong)
     for capability in security.capabilities:
         if capability not in CAPABILITIES:
-            yield "capabilities", f"The capability {capability[:40]}", "is none of the Linux capabilities"
+            yield (
+                "capabilities",
+                f"The capability {capability[:40]}",
+                "is none of the Linux capabilities",
+            )
 
 
 def _one(field: str, words: str, wrong: str) -> Iterator[Wrong]:
@@ -272,7 +402,9 @@ def _one(field: str, words: str, wrong: str) -> Iterator[Wrong]:
         yield field, words, wrong
 
 
-def _many(field: str, words: str, listed: Sequence[object], most: int = MOST_LISTED) -> Iterator[Wrong]:
+def _many(
+    field: str, words: str, listed: Sequence[object], most: int = MOST_LISTED
+) -> Iterator[Wrong]:
     if len(listed) > most:
         yield field, f"The number of {words}", f"must be at most {most}"
 
@@ -281,7 +413,11 @@ def _twice(field: str, noun: str, values: Sequence[str], part: str = "") -> Iter
     seen: set[str] = set()
     for index, value in enumerate(values):
         if value in seen:
-            yield f"{field}.{index}.{part}".rstrip("."), f"The {noun} {value[:80]}", "must be given once only"
+            yield (
+                f"{field}.{index}.{part}".rstrip("."),
+                f"The {noun} {value[:80]}",
+                "must be given once only",
+            )
         seen.add(value)
 
 

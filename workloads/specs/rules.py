@@ -1,4 +1,6 @@
-"""What a single value may be. Each rule gives what is wrong in words that follow the value's name ("must ..."), or ""."""
+"""What a single value may be. Each rule gives what is wrong in words that follow the value's name
+("must ..."), or "".
+"""
 
 import re
 from decimal import Decimal
@@ -20,10 +22,19 @@ _SUFFIXES = {
     Framework.TENSORFLOW: "-chief-0",
     Framework.MPI: "-launcher",
 }
-"""The longest that each training operator appends for its one-of-a-kind pod; workers get "-worker-N"."""
+"""The longest that each training operator appends for its one-of-a-kind pod; workers get
+"-worker-N".
+"""
 
 _RESERVED = (
-    *("muster.dev", "training.kubeflow.org", "batch.kubernetes.io", "app.kubernetes.io/managed-by", "pod-group-name", "job-name"),
+    *(
+        "muster.dev",
+        "training.kubeflow.org",
+        "batch.kubernetes.io",
+        "app.kubernetes.io/managed-by",
+        "pod-group-name",
+        "job-name",
+    ),
     *("kueue.x-k8s.io/", "run.ai/", "runai/"),
 )
 _RESERVED_EXACT = frozenset(
@@ -64,7 +75,9 @@ _HOST = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?")
 
 
 def longest_name(framework: Framework | None, workers: int) -> int:
-    """How long a name may be so that the names of all pods and services made from it are valid, at most LONGEST_NAME."""
+    """How long a name may be so that the names of all pods and services made from it are valid, at
+    most LONGEST_NAME.
+    """
     if framework is None:
         return LONGEST_NAME
     suffix = max(len(_SUFFIXES[framework]), len(f"-worker-{max(0, workers - 1)}"))
@@ -78,7 +91,10 @@ def name(value: str, longest: int = LONGEST_NAME) -> str:
     if len(value) > longest:
         return f"must have at most {longest} characters; it has {len(value)}"
     if not _NAME.fullmatch(value):
-        return "must be lower-case letters, digits and dashes, start with a letter and end with a letter or digit"
+        return (
+            "must be lower-case letters, digits and dashes, start with a letter and end with a "
+            "letter or digit"
+        )
     return ""
 
 
@@ -97,7 +113,10 @@ def image(value: str) -> str:
     if len(value) > LONGEST_IMAGE:
         return f"must have at most {LONGEST_IMAGE} characters"
     if not _IMAGE.fullmatch(value):
-        return "must be an image name such as registry.example.com/team/train:1.2: lower case, without spaces"
+        return (
+            "must be an image name such as registry.example.com/team/train:1.2: lower case, "
+            "without spaces"
+        )
     return ""
 
 
@@ -106,7 +125,10 @@ def object_name(value: str) -> str:
     if not value:
         return "must be given"
     if len(value) > 253 or not _OBJECT.fullmatch(value):
-        return "must be lower-case letters, digits, dashes and dots, and start and end with a letter or digit"
+        return (
+            "must be lower-case letters, digits, dashes and dots, and start and end with a letter "
+            "or digit"
+        )
     return ""
 
 
@@ -121,7 +143,10 @@ def variable_name(value: str) -> str:
     if not value:
         return "must be given"
     if len(value) > 253 or not _VARIABLE.fullmatch(value):
-        return "must start with a letter or underscore, and hold only letters, digits, underscores, dashes and dots"
+        return (
+            "must start with a letter or underscore, and hold only letters, digits, underscores, "
+            "dashes and dots"
+        )
     return ""
 
 
@@ -129,35 +154,57 @@ def config_key(value: str) -> str:
     """A key of a ConfigMap or Secret."""
     if not value:
         return "must be given"
-    if len(value) > 253 or not _CONFIG_KEY.fullmatch(value) or value == "." or value.startswith(".."):
+    if (
+        len(value) > 253
+        or not _CONFIG_KEY.fullmatch(value)
+        or value == "."
+        or value.startswith("..")
+    ):
         return "must hold only letters, digits, dashes, underscores and dots"
     return ""
 
 
 def pod_field(value: str) -> str:
-    return "" if _FIELD.fullmatch(value) else "must be the path of a pod field such as metadata.name or status.podIP"
+    return (
+        ""
+        if _FIELD.fullmatch(value)
+        else "must be the path of a pod field such as metadata.name or status.podIP"
+    )
 
 
 def key(value: str) -> str:
-    """The key of a label, an annotation or a taint: a name of up to 63 characters, after an optional domain and a slash."""
+    """The key of a label, an annotation or a taint: a name of up to 63 characters, after an
+    optional domain and a slash.
+    """
     if not value:
         return "must be given"
     prefix, slash, last = value.rpartition("/")
     if slash and (len(prefix) > 253 or not _OBJECT.fullmatch(prefix)):
         return "must have a domain in lower case before the slash, as in example.com/team"
     if len(last) > LONGEST_LABEL or not _QUALIFIED.fullmatch(last):
-        return f"must be at most {LONGEST_LABEL} letters, digits, dashes, underscores and dots, and start and end with a letter or digit"
+        return (
+            f"must be at most {LONGEST_LABEL} letters, digits, dashes, underscores and dots, and "
+            "start and end with a letter or digit"
+        )
     return ""
 
 
 def names_gpus(resource: str) -> bool:
-    """Whether an extended resource stands for GPUs or parts of them, as nvidia.com/mig-1g.10gb does: by its vendor, or by its name."""
+    """Whether an extended resource stands for GPUs or parts of them, as nvidia.com/mig-1g.10gb
+    does: by its vendor, or by its name.
+    """
     domain, _, last = resource.lower().rpartition("/")
-    return any(domain == vendor or domain.endswith(f".{vendor}") for vendor in _GPU_VENDORS) or "gpu" in last or "mig-" in last
+    return (
+        any(domain == vendor or domain.endswith(f".{vendor}") for vendor in _GPU_VENDORS)
+        or "gpu" in last
+        or "mig-" in last
+    )
 
 
 def own_key(value: str) -> str:
-    """The key of a label or annotation that a person may set: not one of those by which Muster and the engines work."""
+    """The key of a label or annotation that a person may set: not one of those by which Muster and
+    the engines work.
+    """
     domain = value.partition("/")[0]
     if value in _RESERVED_EXACT or value.startswith(_RESERVED) or domain.endswith(".muster.dev"):
         return "is set by Muster or the cluster and cannot be chosen"
@@ -166,7 +213,10 @@ def own_key(value: str) -> str:
 
 def label_value(value: str) -> str:
     if value and (len(value) > LONGEST_LABEL or not _QUALIFIED.fullmatch(value)):
-        return f"must be at most {LONGEST_LABEL} letters, digits, dashes, underscores and dots, and start and end with a letter or digit"
+        return (
+            f"must be at most {LONGEST_LABEL} letters, digits, dashes, underscores and dots, and "
+            "start and end with a letter or digit"
+        )
     return ""
 
 
@@ -196,7 +246,9 @@ def sub_path(value: str) -> str:
 
 
 def repository(value: str) -> str:
-    """The address of a Git repository. User and password do not belong into it: they would be seen by everybody who sees the workload."""
+    """The address of a Git repository. User and password do not belong into it: they would be seen
+    by everybody who sees the workload.
+    """
     if not value:
         return "must be given"
     if len(value) > LONGEST_PATH or not value.isprintable() or not value.isascii() or " " in value:
@@ -204,30 +256,55 @@ def repository(value: str) -> str:
     if _SCP.fullmatch(value):
         return ""
     url = _split(value)
-    if url is None or url.scheme not in ("https", "http", "ssh", "git", "file") or not (url.hostname or url.scheme == "file"):
+    if (
+        url is None
+        or url.scheme not in ("https", "http", "ssh", "git", "file")
+        or not (url.hostname or url.scheme == "file")
+    ):
         return "must be a URL such as https://github.com/team/code.git, or user@host:path for SSH"
     if (url.hostname or "").startswith("-"):
         return "must have the name or address of a server, which does not begin with a dash"
     if url.password or (url.username and url.scheme != "ssh"):
         return "must not hold a user or a password: put them into a Secret and name that"
     if url.query or url.fragment:
-        return "must not hold a query or a fragment: everybody who sees the workload would see a token in it"
+        return (
+            "must not hold a query or a fragment: everybody who sees the workload would see a "
+            "token in it"
+        )
     return ""
 
 
 def url(value: str) -> str:
     """The http address of a service."""
     parts = _split(value)
-    if len(value) > LONGEST_PATH or parts is None or parts.scheme not in ("https", "http") or not parts.hostname or not value.isascii():
+    if (
+        len(value) > LONGEST_PATH
+        or parts is None
+        or parts.scheme not in ("https", "http")
+        or not parts.hostname
+        or not value.isascii()
+    ):
         return "must be a URL such as https://s3.example.com"
-    if not value.isprintable() or " " in value or parts.username or parts.password or parts.query or parts.fragment:
+    if (
+        not value.isprintable()
+        or " " in value
+        or parts.username
+        or parts.password
+        or parts.query
+        or parts.fragment
+    ):
         return "must be a plain URL, without user, password, query or fragment"
     return ""
 
 
 def revision(value: str) -> str:
     """A branch, a tag or a commit, as Git spells them."""
-    if len(value) > 250 or not _REVISION.fullmatch(value) or ".." in value or value.endswith((".lock", "/", ".")):
+    if (
+        len(value) > 250
+        or not _REVISION.fullmatch(value)
+        or ".." in value
+        or value.endswith((".lock", "/", "."))
+    ):
         return "must be the name of a branch, a tag or a commit"
     return ""
 
@@ -235,7 +312,11 @@ def revision(value: str) -> str:
 def bucket(value: str) -> str:
     if not value:
         return "must be given"
-    return "" if _BUCKET.fullmatch(value) else "must be 3 to 63 lower-case letters, digits, dashes and dots"
+    return (
+        ""
+        if _BUCKET.fullmatch(value)
+        else "must be 3 to 63 lower-case letters, digits, dashes and dots"
+    )
 
 
 def _split(value: str) -> SplitResult | None:
@@ -250,11 +331,17 @@ def _split(value: str) -> SplitResult | None:
 def host(value: str) -> str:
     if not value:
         return "must be given"
-    return "" if len(value) <= 253 and _HOST.fullmatch(value) else "must be the name or address of a server"
+    return (
+        ""
+        if len(value) <= 253 and _HOST.fullmatch(value)
+        else "must be the name or address of a server"
+    )
 
 
 def quantity(value: str, *, least: str, most: str, step: Decimal | None = None) -> str:
-    """A quantity from `least` to `most`, both in the notation that is shown to the person; `step` is the finest difference."""
+    """A quantity from `least` to `most`, both in the notation that is shown to the person; `step`
+    is the finest difference.
+    """
     try:
         number = quantities.parse(value)
     except ValueError:

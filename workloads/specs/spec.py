@@ -19,7 +19,17 @@ from workloads.specs.choices import (
     PullPolicy,
     RestartPolicy,
 )
-from workloads.specs.parts import Extended, Gpus, Pair, Security, Setup, Toleration, Topology, Variable, Volume
+from workloads.specs.parts import (
+    Extended,
+    Gpus,
+    Pair,
+    Security,
+    Setup,
+    Toleration,
+    Topology,
+    Variable,
+    Volume,
+)
 
 Part = TypeVar("Part")
 
@@ -38,7 +48,9 @@ _Inherit = Literal[Inherited.INHERITED]
 
 @dataclass(frozen=True, slots=True)
 class MasterChanges:
-    """In what the master differs from the workers. Fields are named as in Environment, Compute and Setup."""
+    """In what the master differs from the workers. Fields are named as in Environment, Compute and
+    Setup.
+    """
 
     image: str | _Inherit = INHERITED
     pull_policy: PullPolicy | _Inherit | None = INHERITED
@@ -74,7 +86,11 @@ class MasterChanges:
     @classmethod
     def between(cls, workers: Setup, master: Setup) -> "MasterChanges":
         """What makes a master's setup of the workers'."""
-        pairs = ((workers, master), (workers.environment, master.environment), (workers.compute, master.compute))
+        pairs = (
+            (workers, master),
+            (workers.environment, master.environment),
+            (workers.compute, master.compute),
+        )
         named = {field.name for field in fields(cls)}
         changed = {}
         for one, other in pairs:
@@ -85,7 +101,11 @@ class MasterChanges:
 
     def _change(self, part: Part) -> Part:
         names = [field.name for field in fields(part)]  # type: ignore[arg-type]
-        changed = {name: value for name in names if (value := getattr(self, name, INHERITED)) is not INHERITED}
+        changed = {
+            name: value
+            for name in names
+            if (value := getattr(self, name, INHERITED)) is not INHERITED
+        }
         return replace(part, **changed)  # type: ignore[type-var]
 
 
@@ -107,7 +127,9 @@ class Elastic:
 
 @dataclass(frozen=True, slots=True)
 class Mpi:
-    """What only MPI has: processes a worker takes, when the launcher is made, and where root's keys are in the image."""
+    """What only MPI has: processes a worker takes, when the launcher is made, and where root's keys
+    are in the image.
+    """
 
     slots: int = 1
     launcher: LauncherCreation = LauncherCreation.AT_STARTUP
@@ -120,7 +142,9 @@ PLAIN_MPI = Mpi()
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
-    """What happens around the pods; None means the framework's or the cluster's default. Times are in seconds."""
+    """What happens around the pods; None means the framework's or the cluster's default. Times are
+    in seconds.
+    """
 
     priority: Priority | None = None
     preemptibility: Preemptibility | None = None
@@ -133,7 +157,9 @@ class Lifecycle:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a whole workload asks for at once. `gpu_memory` is MiB of shared devices, whose part of a device is not known here."""
+    """What a whole workload asks for at once. `gpu_memory` is MiB of shared devices, whose part of
+    a device is not known here.
+    """
 
     pods: int = 0
     gpus: Decimal = Decimal(0)
@@ -146,8 +172,9 @@ class Totals:
 class Spec:
     """One workload as asked for. `namespace` and `queue` are those of the project on its cluster.
 
-    `workers`, `master`, `configuration` and `elastic` matter to a distributed workload, `runs` and `parallelism` to a standard one.
-    `parameter_servers` are TensorFlow's: pods as the workers are, without GPUs.
+    `workers`, `master`, `configuration` and `elastic` matter to a distributed workload, `runs` and
+    `parallelism` to a standard one. `parameter_servers` are TensorFlow's: pods as the workers are,
+    without GPUs.
     """
 
     name: str
@@ -177,12 +204,16 @@ class Spec:
 
     @property
     def has_first(self) -> bool:
-        """Whether one pod has a template of its own: the master, or of workers alone the first where only rank 0 may write to a volume."""
+        """Whether one pod has a template of its own: the master, or of workers alone the first
+        where only rank 0 may write to a volume.
+        """
         return self.has_master or (self.is_distributed and self._first_apart)
 
     @property
     def _first_apart(self) -> bool:
-        can = self.framework is Framework.TENSORFLOW or (self.framework is Framework.PYTORCH and self.elastic is None)
+        can = self.framework is Framework.TENSORFLOW or (
+            self.framework is Framework.PYTORCH and self.elastic is None
+        )
         return can and any(volume.access is Access.RANK_0_WRITES for volume in self.setup.volumes)
 
     @property
@@ -226,7 +257,12 @@ class Spec:
     def totals(self) -> Totals:
         """What all pods together ask for. Quantities must be valid."""
         parts = [_total(setup, pods) for setup, pods in self.kinds]
-        return Totals(**{field.name: sum(getattr(part, field.name) for part in parts) for field in fields(Totals)})
+        return Totals(
+            **{
+                field.name: sum(getattr(part, field.name) for part in parts)
+                for field in fields(Totals)
+            }
+        )
 
 
 def _total(setup: Setup, pods: int) -> Totals:
@@ -236,7 +272,9 @@ def _total(setup: Setup, pods: int) -> Totals:
     if compute.gpus.memory:
         memory = quantities.mebibytes(compute.gpus.memory) * compute.gpus.device_count
     else:
-        gpus = compute.gpus.device_count * (Decimal(1) if compute.gpus.portion is None else compute.gpus.portion)
+        gpus = compute.gpus.device_count * (
+            Decimal(1) if compute.gpus.portion is None else compute.gpus.portion
+        )
     cpu = quantities.parse(compute.cpu_request or compute.cpu_limit or "0")
     bytes_ = quantities.parse(compute.memory_request or compute.memory_limit or "0")
     return Totals(pods, gpus * pods, memory * pods, cpu * pods, bytes_ * pods)

@@ -1,4 +1,6 @@
-"""A Spec as JSON for a database row, and back. Values equal to their defaults are left out; the version says how to read the rest."""
+"""A Spec as JSON for a database row, and back. Values equal to their defaults are left out; the
+version says how to read the rest.
+"""
 
 import dataclasses
 import types
@@ -30,7 +32,9 @@ def to_json(spec: Spec) -> dict[str, Any]:
 def from_json(data: Mapping[str, Any]) -> Spec:
     """The Spec that `to_json` stored. Raises BadSpec; what it gives may still have problems."""
     if data.get("version") != VERSION:
-        raise BadSpec(f"version {data.get('version')!r:.40} of a spec cannot be read, only {VERSION}")
+        raise BadSpec(
+            f"version {data.get('version')!r:.40} of a spec cannot be read, only {VERSION}"
+        )
     decoded = _decode(Spec, {key: value for key, value in data.items() if key != "version"}, "spec")
     assert isinstance(decoded, Spec)
     return decoded
@@ -63,7 +67,11 @@ def _decode(hint: Any, value: Any, where: str) -> Any:
     if hint in (str, int, bool) and type(value) is hint:
         return value
     try:
-        if isinstance(value, str) and isinstance(hint, type) and issubclass(hint, StrEnum | Decimal):
+        if (
+            isinstance(value, str)
+            and isinstance(hint, type)
+            and issubclass(hint, StrEnum | Decimal)
+        ):
             return hint(value)
     except (ValueError, InvalidOperation) as error:
         raise BadSpec(f"{where} cannot be {value!r:.40}") from error
@@ -93,7 +101,9 @@ def _decode_dataclass(hint: Any, value: Any, where: str) -> Any:
     if unknown:
         raise BadSpec(f"{where} has the unknown field {unknown[0]!r:.60}")
     try:
-        return hint(**{name: _decode(hints[name], part, f"{where}.{name}") for name, part in given.items()})
+        return hint(
+            **{name: _decode(hints[name], part, f"{where}.{name}") for name, part in given.items()}
+        )
     except TypeError as error:
         raise BadSpec(f"{where} lacks a field: {error}") from error
 

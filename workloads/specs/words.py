@@ -1,4 +1,6 @@
-"""A command or its arguments as one line of text, as a form and the REST API have them, and as the words a container gets."""
+"""A command or its arguments as one line of text, as a form and the REST API have them, and as the
+words a container gets.
+"""
 
 import shlex
 from collections.abc import Iterable
@@ -9,7 +11,9 @@ class BadWords(ValueError):
 
 
 def split_words(line: str) -> tuple[str, ...]:
-    """The words of a line, split at spaces as a shell does: quotes keep words together. Raises BadWords."""
+    """The words of a line, split at spaces as a shell does: quotes keep words together. Raises
+    BadWords.
+    """
     try:
         return tuple(shlex.split(line))
     except ValueError as error:

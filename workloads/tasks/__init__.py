@@ -1,4 +1,6 @@
-"""The steps of a workload's life in its cluster, and beat's table of those that come by the clock. Each may run twice, late or never."""
+"""The steps of a workload's life in its cluster, and beat's table of those that come by the clock.
+Each may run twice, late or never.
+"""
 
 from datetime import timedelta
 
@@ -48,5 +50,6 @@ _EVERY = {
 
 # A message that no worker took in time is worth nothing: the next one asks for the same.
 app.conf.beat_schedule = {
-    name: {"task": name, "schedule": timedelta(seconds=seconds), "options": {"expires": seconds}} for name, seconds in _EVERY.items()
+    name: {"task": name, "schedule": timedelta(seconds=seconds), "options": {"expires": seconds}}
+    for name, seconds in _EVERY.items()
 }

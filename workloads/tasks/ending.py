@@ -1,4 +1,6 @@
-"""The steps that take a workload's objects out of its cluster: to stop it, to delete it, and to remove pods that have done their work."""
+"""The steps that take a workload's objects out of its cluster: to stop it, to delete it, and to
+remove pods that have done their work.
+"""
 
 import logging
 from datetime import timedelta
@@ -23,24 +25,33 @@ log = logging.getLogger(__name__)
 AGAIN = 1.0
 """Seconds until one looks again whether everything is gone."""
 LINGER = timedelta(minutes=5)
-"""For so long the last pods of what has completed may take to end: torchrun's own wait for the others."""
+"""For so long the last pods of what has completed may take to end: torchrun's own wait for the
+others.
+"""
 ONCE_MORE = "It is looked at once more, for a launch may have been under way."
 
 
 @step
 def stop(workload_id: str, tries: int | None = None) -> None:
-    """Wanted stopped, and Stopping -> nothing of it is in the cluster, and it is Stopped; until then it is looked at again and again.
+    """Wanted stopped, and Stopping -> nothing of it is in the cluster, and it is Stopped; until
+    then it is looked at again and again.
 
-    Found Stopped, what an overtaken launch left is removed. One that ended before it was stopped keeps its job and its end.
+    Found Stopped, what an overtaken launch left is removed. One that ended before it was stopped
+    keeps its job and its end.
     """
     workload = found(workload_id, tries)
-    if workload is not None and workload.desired == Desired.STOPPED and workload.status not in TERMINAL:
+    if (
+        workload is not None
+        and workload.desired == Desired.STOPPED
+        and workload.status not in TERMINAL
+    ):
         _attempted(stop, workload)
 
 
 @step
 def remove(workload_id: str, tries: int | None = None) -> None:
-    """Wanted deleted -> nothing of it is in the cluster, and it is Deleted, its name free; until then it is looked at again and again.
+    """Wanted deleted -> nothing of it is in the cluster, and it is Deleted, its name free; until
+    then it is looked at again and again.
 
     Found released, what an overtaken launch left is removed.
     """
@@ -51,19 +62,30 @@ def remove(workload_id: str, tries: int | None = None) -> None:
 
 @step
 def tidy(workload_id: str) -> None:
-    """Completed or Failed -> what runs on is removed; with the policy All, and its logs kept, its finished pods are too.
+    """Completed or Failed -> what runs on is removed; with the policy All, and its logs kept, its
+    finished pods are too.
 
-    With the policy None nothing is done, and nothing soon after it has completed: the last pods may be about to end.
+    With the policy None nothing is done, and nothing soon after it has completed: the last pods may
+    be about to end.
     """
     workload = found(workload_id)
     if workload is None:
         return
-    finished, running = lets_finished_go(workload) and logbook.is_kept(workload.pk), lets_running_go(workload)
+    finished, running = (
+        lets_finished_go(workload) and logbook.is_kept(workload.pk),
+        lets_running_go(workload),
+    )
     if finished or running:
         try:
-            _tidy(connections.client(workload.cluster), workload, finished=finished, running=running)
+            _tidy(
+                connections.client(workload.cluster), workload, finished=finished, running=running
+            )
         except KubeError as error:
-            log.warning("the last pods of workload %s could not be removed: %s; the next poll tries again", workload.pk, error.message)
+            log.warning(
+                "the last pods of workload %s could not be removed: %s; the next poll tries again",
+                workload.pk,
+                error.message,
+            )
 
 
 def lets_finished_go(workload: Workload) -> bool:
@@ -72,10 +94,16 @@ def lets_finished_go(workload: Workload) -> bool:
 
 
 def lets_running_go(workload: Workload) -> bool:
-    """Whether it has ended, and its pods that still run are to be removed: they would keep their GPUs."""
+    """Whether it has ended, and its pods that still run are to be removed: they would keep their
+    GPUs.
+    """
     if workload.status not in TERMINAL or _policy(workload) == CleanPodPolicy.NONE:
         return False
-    return workload.status == Status.FAILED or workload.ended_at is None or timezone.now() - workload.ended_at > LINGER
+    return (
+        workload.status == Status.FAILED
+        or workload.ended_at is None
+        or timezone.now() - workload.ended_at > LINGER
+    )
 
 
 def _policy(workload: Workload) -> str | None:
@@ -99,7 +127,8 @@ def _end(workload: Workload, client: Client) -> None:
     if workload.released_at is not None or workload.status not in LEAVING:
         return
     if not workload.job_uid and not workload.tries:
-        # A launch that was already under way when this was asked for may still have its request on the wire.
+        # A launch that was already under way when this was asked for may still have its request on
+        # the wire.
         raise Later(ONCE_MORE, AGAIN)
     if not _is_still_wanted(workload):
         return
@@ -113,12 +142,20 @@ def _end(workload: Workload, client: Client) -> None:
 
 
 def _is_still_wanted(workload: Workload) -> bool:
-    now = Workload.objects.filter(pk=workload.pk).values_list("desired", "attempt", "released_at").first()
+    now = (
+        Workload.objects.filter(pk=workload.pk)
+        .values_list("desired", "attempt", "released_at")
+        .first()
+    )
     return now == (workload.desired, workload.attempt, None)
 
 
 def _tidy(client: Client, workload: Workload, *, finished: bool, running: bool) -> None:
     for pod in objects.pods_of(client, workload):
         has_ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        if (finished if has_ended else running) and objects.attempt_of(pod) == workload.attempt and not objects.is_going(pod):
+        if (
+            (finished if has_ended else running)
+            and objects.attempt_of(pod) == workload.attempt
+            and not objects.is_going(pod)
+        ):
             objects.delete(client, PODS, pod)

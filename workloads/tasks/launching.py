@@ -33,13 +33,20 @@ class Refused(Exception):
 
 @step
 def launch(workload_id: str, tries: int | None = None) -> None:
-    """Creating or Resuming, and wanted running -> its objects are in the cluster; or Failed, with what the cluster has against them.
+    """Creating or Resuming, and wanted running -> its objects are in the cluster; or Failed, with
+    what the cluster has against them.
 
-    Where that cannot be done now it stays as it was, with its trouble, and is tried again. In any other state nothing is done. What
-    exists already under the name and is of this attempt was made by a step before: that is how it may run twice or die anywhere.
+    Where that cannot be done now it stays as it was, with its trouble, and is tried again. In any
+    other state nothing is done. What exists already under the name and is of this attempt was made
+    by a step before: that is how it may run twice or die anywhere.
     """
     workload = found(workload_id, tries)
-    if workload is None or workload.desired != Desired.RUNNING or workload.status not in STARTING or workload.job_uid:
+    if (
+        workload is None
+        or workload.desired != Desired.RUNNING
+        or workload.status not in STARTING
+        or workload.job_uid
+    ):
         return
     try:
         attempted(launch, workload, partial(_launch, workload))
@@ -52,7 +59,8 @@ def error_text(error: Exception, workload: Workload) -> str:
     if isinstance(error, NotServed):
         target = manifests.of_kind(workload.job_kind)
         return (
-            f"The cluster {workload.cluster.name} does not serve {target.kind} objects ({target.api_version}). Ask its administrator to "
+            f"The cluster {workload.cluster.name} does not serve {target.kind} objects "
+            f"({target.api_version}). Ask its administrator to "
             f"install {target.operator}, then run the workload again."
         )
     return plain(refusal(error) if isinstance(error, Rejected) else error, 2000)
@@ -81,7 +89,9 @@ def _built(workload: Workload) -> list[Object]:
     try:
         return blueprint.of_workload(workload)
     except (specs.BadSpec, manifests.CannotBuild) as error:
-        raise Refused(f"This version of Muster cannot launch what is stored: {error}. Submit it anew.") from error
+        raise Refused(
+            f"This version of Muster cannot launch what is stored: {error}. Submit it anew."
+        ) from error
 
 
 def _provision(workload: Workload) -> None:
@@ -93,8 +103,14 @@ def _provision(workload: Workload) -> None:
 
 
 def _ensured(client: Client, workload: Workload, wanted: Object) -> Object:
-    """The object as the cluster has it: made now, or by a step before. Raises Refused when the name is somebody else's."""
-    resource, name, namespace = objects.resource_for(wanted), wanted["metadata"]["name"], wanted["metadata"]["namespace"]
+    """The object as the cluster has it: made now, or by a step before. Raises Refused when the name
+    is somebody else's.
+    """
+    resource, name, namespace = (
+        objects.resource_for(wanted),
+        wanted["metadata"]["name"],
+        wanted["metadata"]["namespace"],
+    )
     try:
         return calls.create(client, resource, wanted, namespace=namespace)
     except Conflict as error:
@@ -104,9 +120,15 @@ def _ensured(client: Client, workload: Workload, wanted: Object) -> Object:
         if there is None:
             raise Later("What had its name in the cluster has just gone.", 0) from None
     except Rejected as error:
-        if isinstance(error, NotServed) and workload.cluster.can.known and serves(workload.cluster.can, resource):
+        if (
+            isinstance(error, NotServed)
+            and workload.cluster.can.known
+            and serves(workload.cluster.can, resource)
+        ):
             # As an API server says that is starting. Should it be so, the next heartbeat knows.
-            raise Later(f"The cluster does not serve objects of kind {wanted['kind']} at the moment.") from error
+            raise Later(
+                f"The cluster does not serve objects of kind {wanted['kind']} at the moment."
+            ) from error
         # Limits are looked at before names: what a step before has made counts against itself.
         there = _after(error, client, resource, name, namespace)
         if there is None or not objects.is_of(there, workload):
@@ -117,7 +139,10 @@ def _ensured(client: Client, workload: Workload, wanted: Object) -> Object:
     if objects.attempt_of(there) < objects.attempt_of(wanted):
         _make_way(client, workload, resource, there)
     if objects.is_going(there):
-        raise Later(f"Its {wanted['kind']} is being removed from the cluster; it is made anew after that.", GOING)
+        raise Later(
+            f"Its {wanted['kind']} is being removed from the cluster; it is made anew after that.",
+            GOING,
+        )
     return there
 
 
@@ -128,8 +153,12 @@ def _there(client: Client, resource: Resource, name: str, namespace: str) -> Obj
         return None
 
 
-def _after(refusal_: Rejected, client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
-    """What has the name though it may not be created. Raises Later where that is refused too: a step before may have made it."""
+def _after(
+    refusal_: Rejected, client: Client, resource: Resource, name: str, namespace: str
+) -> Object | None:
+    """What has the name though it may not be created. Raises Later where that is refused too: a
+    step before may have made it.
+    """
     try:
         return _there(client, resource, name, namespace)
     except Rejected:
@@ -144,32 +173,57 @@ def _make_way(client: Client, workload: Workload, resource: Resource, there: Obj
 
 
 def _pass_on(there: Object, workload: Workload) -> None:
-    """Raises Later where the name's holder is a deleted workload of ours, whose launch was so late that it came after the deletion."""
+    """Raises Later where the name's holder is a deleted workload of ours, whose launch was so late
+    that it came after the deletion.
+    """
     holder = objects.workload_of(there)
-    if holder and Workload.objects.filter(pk=holder, project=workload.project, desired=Desired.DELETED).exists():
+    if (
+        holder
+        and Workload.objects.filter(
+            pk=holder, project=workload.project, desired=Desired.DELETED
+        ).exists()
+    ):
         remove.soon(str(holder))
-        raise Later("What a deleted workload of the same name left in the cluster is being removed.", GOING)
+        raise Later(
+            "What a deleted workload of the same name left in the cluster is being removed.", GOING
+        )
 
 
 def _taken(there: Object, kind: str, namespace: str) -> str:
     metadata = part(there, "metadata")
     labels = part(metadata, "labels")
-    writers = [plain(each.get("manager"), 60) for each in listed(metadata, "managedFields") if each.get("manager")]
+    writers = [
+        plain(each.get("manager"), 60)
+        for each in listed(metadata, "managedFields")
+        if each.get("manager")
+    ]
     if labels.get(manifests.MANAGED_BY) == manifests.MUSTER:
-        whose = f"It belongs to another workload of Muster, {plain(labels.get(manifests.WORKLOAD), 60)}."
+        whose = (
+            "It belongs to another workload of Muster, "
+            f"{plain(labels.get(manifests.WORKLOAD), 60)}."
+        )
     else:
         by = f" by {writers[0]}" if writers else ""
-        whose = f"It was made{by} at {plain(metadata.get('creationTimestamp'), 40)}, and not by Muster."
+        whose = (
+            f"It was made{by} at {plain(metadata.get('creationTimestamp'), 40)}, and not by Muster."
+        )
     name = plain(metadata.get("name"), 80)
-    return f"A {kind} named {name} is in the namespace {namespace} already. {whose} Give this workload another name, or remove that {kind}."
+    return (
+        f"A {kind} named {name} is in the namespace {namespace} already. {whose} Give this "
+        f"workload another name, or remove that {kind}."
+    )
 
 
 def _is_overtaken(workload: Workload) -> bool:
-    """Whether something else is wanted by now than when the step began; then the step for that is asked for, which clears up."""
+    """Whether something else is wanted by now than when the step began; then the step for that is
+    asked for, which clears up.
+    """
     now = Workload.objects.filter(pk=workload.pk).values_list("desired", "attempt").first()
     if now == (Desired.RUNNING, workload.attempt):
         return False
     wanted = now[0] if now else Desired.DELETED
-    {Desired.STOPPED.value: stop, Desired.DELETED.value: remove, Desired.RUNNING.value: launch}[wanted].soon(str(workload.pk))
+    {Desired.STOPPED.value: stop, Desired.DELETED.value: remove, Desired.RUNNING.value: launch}[
+        wanted
+    ].soon(str(workload.pk))
     log.info("workload %s changed while it was launched: %s is wanted", workload.pk, wanted)
     return True

@@ -1,4 +1,6 @@
-"""The sweep over time and idle limits: half of one is told in the history, and at its end the workload is stopped, once, with why."""
+"""The sweep over time and idle limits: half of one is told in the history, and at its end the
+workload is stopped, once, with why.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -44,9 +46,11 @@ class _Reached:
 
 @step
 def limit() -> None:
-    """What runs and has a limit -> at half of it, warned of in its history; at its end, asked to stop, with the limit as its reason.
+    """What runs and has a limit -> at half of it, warned of in its history; at its end, asked to
+    stop, with the limit as its reason.
 
-    Idle time is counted where the use of its GPUs is known, and nothing is stopped for it where it is not. May run twice or late.
+    Idle time is counted where the use of its GPUs is known, and nothing is stopped for it where it
+    is not. May run twice or late.
     """
     now, left = timezone.now(), BATCH
     # Where nobody has looked for a while it is unknown whether what was idle then still is.
@@ -63,7 +67,9 @@ def _limited(use_is_seen: bool) -> Iterator[Sequence[Workload]]:
     if use_is_seen:
         has |= Q(idle_limit_seconds__isnull=False, idle_since__isnull=False)
     running = [status.value for status in limits.COUNTED]
-    rows = Workload.objects.filter(has, status__in=running, desired=Desired.RUNNING, started_at__isnull=False, released_at=None)
+    rows = Workload.objects.filter(
+        has, status__in=running, desired=Desired.RUNNING, started_at__isnull=False, released_at=None
+    )
     rows = rows.select_related("project").only(*_FIELDS, *_LIMITS).order_by("pk")
     found = list(rows[:BATCH])
     while found:
@@ -73,13 +79,27 @@ def _limited(use_is_seen: bool) -> Iterator[Sequence[Workload]]:
 
 def _reached(workloads: Sequence[Workload], now: datetime, use_is_seen: bool) -> list[_Reached]:
     """The limits of these that are at least half used, each with the exact use. Two queries."""
-    at_most = {each.pk: each.ran_seconds + (now - (each.started_at or now)).total_seconds() for each in workloads}
-    timed = [each for each in workloads if each.time_limit_seconds is not None and 2 * at_most[each.pk] >= each.time_limit_seconds]
+    at_most = {
+        each.pk: each.ran_seconds + (now - (each.started_at or now)).total_seconds()
+        for each in workloads
+    }
+    timed = [
+        each
+        for each in workloads
+        if each.time_limit_seconds is not None and 2 * at_most[each.pk] >= each.time_limit_seconds
+    ]
     ran = limits.ran(timed, now) if timed else {}
     found = [_Reached(each, TIME, each.time_limit_seconds or 0, ran[each.pk]) for each in timed]
     for each in workloads if use_is_seen else ():
         if each.idle_limit_seconds is not None and each.idle_since is not None:
-            found.append(_Reached(each, IDLE, each.idle_limit_seconds, (now - limits.idle_from(each)).total_seconds()))
+            found.append(
+                _Reached(
+                    each,
+                    IDLE,
+                    each.idle_limit_seconds,
+                    (now - limits.idle_from(each)).total_seconds(),
+                )
+            )
     near = [each for each in found if 2 * each.used >= each.whole]
     told = _told_idle([each.workload for each in near if each.kind == IDLE and not each.is_over])
     return [each for each in near if each.is_over or not _is_told(each, told)]
@@ -89,7 +109,9 @@ def _told_idle(workloads: Sequence[Workload]) -> dict[UUID, datetime]:
     """When each was warned last that it is idle."""
     if not workloads:
         return {}
-    rows = Event.objects.filter(workload__in=[each.pk for each in workloads], reason=HALF[IDLE]).order_by("at")
+    rows = Event.objects.filter(
+        workload__in=[each.pk for each in workloads], reason=HALF[IDLE]
+    ).order_by("at")
     return dict(rows.values_list("workload_id", "at"))
 
 
@@ -104,13 +126,19 @@ def _is_told(reached: _Reached, told: dict[UUID, datetime]) -> bool:
 def _warn(reached: _Reached, now: datetime) -> bool:
     at = f"{now + timedelta(seconds=reached.whole - reached.used):%-d %b %Y, %H:%M} UTC"
     if reached.kind == TIME:
-        text = f"Half of the time limit of {words(reached.whole)} has passed; it is stopped at {at}, if it runs until then."
+        text = (
+            f"Half of the time limit of {words(reached.whole)} has passed; it is stopped at {at}, "
+            "if it runs until then."
+        )
     else:
         text = (
-            f"Half of the idle limit of {words(reached.whole)} has passed without use of its GPUs; it is stopped at {at}, if that goes on."
+            f"Half of the idle limit of {words(reached.whole)} has passed without use of its GPUs; "
+            f"it is stopped at {at}, if that goes on."
         )
     since = None if reached.kind == TIME else limits.idle_from(reached.workload)
-    return journal.warned(reached.workload.pk, HALF[reached.kind], text, attempt=reached.workload.attempt, since=since)
+    return journal.warned(
+        reached.workload.pk, HALF[reached.kind], text, attempt=reached.workload.attempt, since=since
+    )
 
 
 def _stop(reached: _Reached) -> bool:
@@ -118,13 +146,25 @@ def _stop(reached: _Reached) -> bool:
     workload, project = reached.workload, reached.workload.project
     what = "its time limit" if reached.kind == TIME else "its idle limit"
     unused = "" if reached.kind == TIME else "; its GPUs were not used"
-    why = f"{BY_ITSELF}{what} of {words(reached.whole)} was reached (project {project.name}){unused}."
+    why = (
+        f"{BY_ITSELF}{what} of {words(reached.whole)} was reached (project {project.name}){unused}."
+    )
     try:
         with transaction.atomic():
-            asked = journal.asked_to_stop(workload.pk, None, why=why, what=reached.kind, attempt=workload.attempt)
+            asked = journal.asked_to_stop(
+                workload.pk, None, why=why, what=reached.kind, attempt=workload.attempt
+            )
             if asked:
                 scope = of_project(project.pk)
-                audit.record(audit.Event.STOP, "workload", by=None, id=workload.pk, name=workload.name, scope=scope, text=why)
+                audit.record(
+                    audit.Event.STOP,
+                    "workload",
+                    by=None,
+                    id=workload.pk,
+                    name=workload.name,
+                    scope=scope,
+                    text=why,
+                )
     except Clash:
         # It has come to its end, or is being deleted.
         return False

@@ -19,7 +19,9 @@ CLAIM = "v1/PersistentVolumeClaim"
 
 LOGS = 2.0
 PATIENCE = 8
-"""For so many turns of so many seconds the logs of finished pods are waited for. Longer and whoever reads them is not there."""
+"""For so many turns of so many seconds the logs of finished pods are waited for. Longer and whoever
+reads them is not there.
+"""
 
 
 def resource_of(workload: Workload) -> Resource:
@@ -39,14 +41,20 @@ def namespace_of(workload: Workload) -> str:
 
 
 def is_of(obj: Object, workload: Workload) -> bool:
-    """Whether an object that Muster may have made carries this workload's id. What something else controls was made by that."""
+    """Whether an object that Muster may have made carries this workload's id. What something else
+    controls was made by that.
+    """
     labels = part(obj, "metadata", "labels")
-    is_labelled = labels.get(manifests.MANAGED_BY) == manifests.MUSTER and labels.get(manifests.WORKLOAD) == str(workload.pk)
+    is_labelled = labels.get(manifests.MANAGED_BY) == manifests.MUSTER and labels.get(
+        manifests.WORKLOAD
+    ) == str(workload.pk)
     return bool(is_labelled) and not controller(obj)
 
 
 def pods_of(client: Client, workload: Workload) -> list[Object]:
-    """The workload's pods, of whatever attempt; those that have its labels and are somebody else's are left alone. Raises KubeError."""
+    """The workload's pods, of whatever attempt; those that have its labels and are somebody else's
+    are left alone. Raises KubeError.
+    """
     kind = workload.job_kind.rpartition("/")[2]
     return [pod for pod in all_of(client, PODS, workload) if is_made_for(pod, kind, workload.name)]
 
@@ -55,7 +63,11 @@ def workload_of(obj: Object) -> uuid.UUID | None:
     """The workload whose id an object carries."""
     labels = part(obj, "metadata", "labels")
     try:
-        return uuid.UUID(labels.get(manifests.WORKLOAD)) if labels.get(manifests.MANAGED_BY) == manifests.MUSTER else None
+        return (
+            uuid.UUID(labels.get(manifests.WORKLOAD))
+            if labels.get(manifests.MANAGED_BY) == manifests.MUSTER
+            else None
+        )
     except (ValueError, TypeError, AttributeError):
         return None
 
@@ -63,7 +75,11 @@ def workload_of(obj: Object) -> uuid.UUID | None:
 def attempt_of(obj: Object) -> int:
     """The attempt that an object is of; 0 where it does not say."""
     value = part(obj, "metadata", "labels").get(manifests.ATTEMPT)
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 7 else 0
+    return (
+        int(value)
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 7
+        else 0
+    )
 
 
 def is_going(obj: Object) -> bool:
@@ -74,40 +90,58 @@ def is_going(obj: Object) -> bool:
 def all_of(client: Client, resource: Resource, workload: Workload) -> list[Object]:
     """Every object of a kind that carries the workload's id, of whatever attempt. Raises KubeError.
 
-    There are none of a kind that the cluster is known not to serve; that it says so now and then proves nothing.
+    There are none of a kind that the cluster is known not to serve; that it says so now and then
+    proves nothing.
     """
     if not serves(workload.cluster.can, resource):
         return []
     found: list[Object] = []
-    for page in calls.list_all(client, resource, namespace=namespace_of(workload), labels=manifests.selector(str(workload.pk))):
+    for page in calls.list_all(
+        client,
+        resource,
+        namespace=namespace_of(workload),
+        labels=manifests.selector(str(workload.pk)),
+    ):
         found = [*page.items] if page.first else [*found, *page.items]
     return found
 
 
 def delete(client: Client, resource: Resource, obj: Object) -> None:
-    """Begin the end of this very object, with what hangs on it. Conflict when the name has passed to another one; never Gone."""
+    """Begin the end of this very object, with what hangs on it. Conflict when the name has passed
+    to another one; never Gone.
+    """
     metadata = part(obj, "metadata")
     with contextlib.suppress(Gone):
-        calls.delete(client, resource, metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"])
+        calls.delete(
+            client, resource, metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"]
+        )
 
 
 def keep_logs(workload: Workload) -> None:
-    """Wait a little until the logs of its finished pods are safe: they go with the pods. Raises Later while they are not; not for ever."""
+    """Wait a little until the logs of its finished pods are safe: they go with the pods. Raises
+    Later while they are not; not for ever.
+    """
     if workload.tries < PATIENCE and not logbook.keep(workload.pk, LOGS):
         raise Later("Its logs are read to their end first.", 1.0)
 
 
 def clear(client: Client, workload: Workload) -> str:
-    """Begin the end of everything of the workload in the cluster; gives in words what is still there, "" for nothing. Raises KubeError.
+    """Begin the end of everything of the workload in the cluster; gives in words what is still
+    there, "" for nothing. Raises KubeError.
 
-    The logs of pods that have finished are kept first, which may raise Later. Services and PodGroups go with the job that they hang on.
-    Claims that were made for the workload go when it is deleted, once no pod uses them.
+    The logs of pods that have finished are kept first, which may raise Later. Services and
+    PodGroups go with the job that they hang on. Claims that were made for the workload go when it
+    is deleted, once no pod uses them.
     """
     resource = resource_of(workload)
-    jobs, pods = [job for job in all_of(client, resource, workload) if is_of(job, workload)], pods_of(client, workload)
+    jobs, pods = (
+        [job for job in all_of(client, resource, workload) if is_of(job, workload)],
+        pods_of(client, workload),
+    )
     doomed = [(resource, job) for job in jobs if not is_going(job)]
     if not jobs:
-        # As long as there is a job, its controller would replace them; with it they go by themselves.
+        # As long as there is a job, its controller would replace them; with it they go by
+        # themselves.
         doomed += [(PODS, pod) for pod in pods if not is_going(pod)]
     if doomed:
         keep_logs(workload)
@@ -126,7 +160,12 @@ def clear(client: Client, workload: Workload) -> str:
 
 def _claims(client: Client, workload: Workload) -> Sequence[Object]:
     """What is left of its claims when it is deleted; stopped, it keeps them."""
-    volumes = [*listed(workload.spec, "setup", "volumes"), *listed(workload.spec, "master", "volumes")]
-    if workload.desired != Desired.DELETED or not any(each.get("kind") == NewClaim.kind for each in volumes):
+    volumes = [
+        *listed(workload.spec, "setup", "volumes"),
+        *listed(workload.spec, "master", "volumes"),
+    ]
+    if workload.desired != Desired.DELETED or not any(
+        each.get("kind") == NewClaim.kind for each in volumes
+    ):
         return ()
     return all_of(client, PERSISTENTVOLUMECLAIMS, workload)

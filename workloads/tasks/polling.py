@@ -1,4 +1,6 @@
-"""The safety net under following: everything of ours in a cluster, listed completely, and what should not be there any more found."""
+"""The safety net under following: everything of ours in a cluster, listed completely, and what
+should not be there any more found.
+"""
 
 import itertools
 import logging
@@ -28,7 +30,9 @@ log = logging.getLogger(__name__)
 @step
 def poll_all() -> None:
     """Ask for a poll of every cluster that answers."""
-    for cluster_id in Cluster.objects.in_use().filter(unreachable_since=None).values_list("pk", flat=True):
+    for cluster_id in (
+        Cluster.objects.in_use().filter(unreachable_since=None).values_list("pk", flat=True)
+    ):
         poll.soon(str(cluster_id))
 
 
@@ -36,8 +40,9 @@ def poll_all() -> None:
 def poll(cluster_id: str) -> None:
     """Whatever the rows say of a cluster's objects -> what is there now, and nothing that is not.
 
-    Objects of workloads that are wanted stopped or deleted, left by a launch that was overtaken, are asked to be removed.
-    A poll of the cluster that is running already is enough. Where the cluster does not answer, its row says so.
+    Objects of workloads that are wanted stopped or deleted, left by a launch that was overtaken,
+    are asked to be removed. A poll of the cluster that is running already is enough. Where the
+    cluster does not answer, its row says so.
     """
     with alone("poll", cluster_id) as mine:
         cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if mine else None
@@ -68,7 +73,9 @@ class _Poll:
         """Those with pods that have not."""
 
     def done(self) -> Sequence[Rejected]:
-        """Do it; the answer is what was refused. Raises KubeError where the cluster is not there, or does not answer as one."""
+        """Do it; the answer is what was refused. Raises KubeError where the cluster is not there,
+        or does not answer as one.
+        """
         can = self._cluster.can
         for kind, resource in job_resources(can):
             self._list("job", resource, kind)
@@ -81,25 +88,43 @@ class _Poll:
         _tidy_up(self._running, lets_running_go)
         return self._refusals
 
-    def _list(self, kind: journal.Kind, resource: Resource, of: str = "", labels: str | None = None) -> None:
-        """Take in all objects of a kind, page by page: a large cluster's would not fit in memory."""
+    def _list(
+        self, kind: journal.Kind, resource: Resource, of: str = "", labels: str | None = None
+    ) -> None:
+        """Take in all objects of a kind, page by page: a large cluster's would not fit in
+        memory.
+        """
         listing = journal.Listing(self._cluster.pk, kind, (of,) if of else ())
         ours: set[uuid.UUID] = set()
         try:
-            pages = calls.list_all(self._client, resource, labels=manifests.selector() if labels is None else labels, decoder=SLIMMING)
+            pages = calls.list_all(
+                self._client,
+                resource,
+                labels=manifests.selector() if labels is None else labels,
+                decoder=SLIMMING,
+            )
             for page in pages:
                 if page.first:
                     listing.again()
                 # Of what cannot be read it is known at least that it is there.
-                stubs = [{"metadata": {"namespace": each.namespace, "name": each.name, "uid": each.uid}} for each in page.unreadable]
+                stubs = [
+                    {"metadata": {"namespace": each.namespace, "name": each.name, "uid": each.uid}}
+                    for each in page.unreadable
+                ]
                 listing.page([*(_named(each, of, resource) for each in page.items), *stubs])
                 ours |= _workloads(page.items)
                 if kind == "pod":
-                    ended = [part(each, "status").get("phase") in ("Succeeded", "Failed") for each in page.items]
+                    ended = [
+                        part(each, "status").get("phase") in ("Succeeded", "Failed")
+                        for each in page.items
+                    ]
                     self._finished |= _workloads(itertools.compress(page.items, ended))
-                    self._running |= _workloads(each for each, has in zip(page.items, ended, strict=True) if not has)
+                    self._running |= _workloads(
+                        each for each, has in zip(page.items, ended, strict=True) if not has
+                    )
         except NotServed:
-            # Nothing has vanished for that: an API server that is starting, or a proxy before it, may not know the kind for a moment.
+            # Nothing has vanished for that: an API server that is starting, or a proxy before it,
+            # may not know the kind for a moment.
             return
         except Rejected as error:
             self._refused(resource, error)
@@ -111,12 +136,16 @@ class _Poll:
         try:
             for page in calls.list_all(self._client, EVENTS, expired="go on"):
                 # That an event is gone is no news: the history keeps it.
-                journal.observed(self._cluster.pk, [journal.Seen("event", each) for each in page.items])
+                journal.observed(
+                    self._cluster.pk, [journal.Seen("event", each) for each in page.items]
+                )
         except Rejected as error:
             self._refused(EVENTS, error)
 
     def _refused(self, resource: Resource, error: Rejected) -> None:
-        log.warning("cluster %s: %s cannot be listed: %s", self._cluster.pk, resource.plural, error.message)
+        log.warning(
+            "cluster %s: %s cannot be listed: %s", self._cluster.pk, resource.plural, error.message
+        )
         self._refusals.append(error)
 
 
@@ -135,7 +164,11 @@ def _workloads(found: Iterable[Object]) -> set[uuid.UUID]:
 def _remove_strays(there: set[uuid.UUID]) -> None:
     """Ask for the end of what is in the cluster and wanted at rest."""
     for part_ in chunks(sorted(there)):
-        rows = Workload.objects.filter(pk__in=part_).exclude(desired=Desired.RUNNING).exclude(status__in=TERMINAL)
+        rows = (
+            Workload.objects.filter(pk__in=part_)
+            .exclude(desired=Desired.RUNNING)
+            .exclude(status__in=TERMINAL)
+        )
         for workload_id, desired in rows.values_list("pk", "desired"):
             (remove if desired == Desired.DELETED else stop).soon(str(workload_id))
 
@@ -143,6 +176,8 @@ def _remove_strays(there: set[uuid.UUID]) -> None:
 def _tidy_up(found: set[uuid.UUID], is_due: Callable[[Workload], bool]) -> None:
     """Ask for the removal of the pods of what has ended, where they are to go."""
     for part_ in chunks(sorted(found)):
-        for workload in Workload.objects.filter(pk__in=part_, status__in=TERMINAL).only("spec", "status", "ended_at"):
+        for workload in Workload.objects.filter(pk__in=part_, status__in=TERMINAL).only(
+            "spec", "status", "ended_at"
+        ):
             if is_due(workload):
                 tidy.soon(str(workload.pk))

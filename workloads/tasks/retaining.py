@@ -1,4 +1,6 @@
-"""What is kept no longer than it is wanted: workloads that were deleted, events, forms and sessions that nobody came back to, logs."""
+"""What is kept no longer than it is wanted: workloads that were deleted, events, forms and sessions
+that nobody came back to, logs.
+"""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -16,7 +18,9 @@ from workloads.states import RESTING, Status
 
 DRAFTS = timedelta(days=7)
 BATCH = 500
-"""Rows of a transaction: writers wait no longer than it takes to delete so many, and what hangs on them."""
+"""Rows of a transaction: writers wait no longer than it takes to delete so many, and what hangs on
+them.
+"""
 BATCHES = 100
 """Of each sort in one turn; what is left is for the next hour."""
 
@@ -29,7 +33,11 @@ def retain() -> None:
     logbook.retain()
     _delete(Workload.objects.filter(released_at__lt=now - timedelta(days=options.deleted_days)))
     at_rest = [*RESTING, Status.DELETING]
-    _delete(Event.objects.filter(at__lt=now - timedelta(days=options.history_days), workload__status__in=at_rest))
+    _delete(
+        Event.objects.filter(
+            at__lt=now - timedelta(days=options.history_days), workload__status__in=at_rest
+        )
+    )
     _delete(Draft.objects.filter(updated_at__lt=now - DRAFTS))
     _delete(Session.objects.filter(expire_date__lt=now))
 

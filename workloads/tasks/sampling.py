@@ -1,4 +1,6 @@
-"""The step that writes down, each minute, what every project has and holds; and the one that keeps fewer of these moments as they age."""
+"""The step that writes down, each minute, what every project has and holds; and the one that keeps
+fewer of these moments as they age.
+"""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -28,27 +30,38 @@ _ZERO = Decimal(0)
 
 
 def moment(now: datetime, seconds: int) -> datetime:
-    """The moment that a sample taken now is written down for: the same for all of the same `seconds`."""
+    """The moment that a sample taken now is written down for: the same for all of the same
+    `seconds`.
+    """
     return datetime.fromtimestamp(now.timestamp() // seconds * seconds, UTC)
 
 
 @step
 def sample() -> None:
-    """Whatever samples there are -> one more of every project, unless this moment has one; workloads know since when they are idle."""
+    """Whatever samples there are -> one more of every project, unless this moment has one;
+    workloads know since when they are idle.
+    """
     seconds = settings.OPTIONS.sample_seconds
     at = moment(timezone.now(), seconds)
     before = utilisation.latest()
     # All of the time since the last sample is asked for: a beat may have come late.
-    idle = utilisation.measured(seconds if before is None else max(seconds, ceil((timezone.now() - before).total_seconds())))
+    idle = utilisation.measured(
+        seconds if before is None else max(seconds, ceil((timezone.now() - before).total_seconds()))
+    )
     utilisation.recorded(idle, at, anew=before is None)
     held = _held()
-    rows = (_row(at, pk, quota, held.get(pk, {}), idle) for pk, quota in Project.objects.there().values_list("pk", "gpu_quota"))
+    rows = (
+        _row(at, pk, quota, held.get(pk, {}), idle)
+        for pk, quota in Project.objects.there().values_list("pk", "gpu_quota")
+    )
     Sample.objects.bulk_create(rows, batch_size=BATCH, ignore_conflicts=True)
 
 
 @step
 def thin() -> None:
-    """Whatever samples there are -> fewer of the old ones, and none that are older than the settings say."""
+    """Whatever samples there are -> fewer of the old ones, and none that are older than the
+    settings say.
+    """
     now = timezone.now()
     _forget(Sample.objects.filter(at__lt=now - timedelta(days=settings.OPTIONS.sample_days)))
     for age, seconds in THINNED:
@@ -59,7 +72,9 @@ def _thin(before: datetime, seconds: int) -> None:
     """Of all moments of the same `seconds` the first one stays."""
     kept = 0.0
     spare = []
-    moments = Sample.objects.filter(at__lt=before).order_by("at").values_list("at", flat=True).distinct()
+    moments = (
+        Sample.objects.filter(at__lt=before).order_by("at").values_list("at", flat=True).distinct()
+    )
     for at in moments.iterator(chunk_size=2000):
         part = at.timestamp() // seconds
         if part == kept:
@@ -85,14 +100,24 @@ def _forget(rows: Any) -> None:
 
 def _held() -> dict[int, dict[str, tuple[int, Decimal]]]:
     """How many workloads of each status a project has, and what they hold. One query."""
-    at_work = Workload.objects.filter(status__in=[each.value for each in ACTIVE | LEAVING], released_at=None).order_by()
+    at_work = Workload.objects.filter(
+        status__in=[each.value for each in ACTIVE | LEAVING], released_at=None
+    ).order_by()
     found: dict[int, dict[str, tuple[int, Decimal]]] = {}
-    for project, status, count, gpus in at_work.values_list("project_id", "status").annotate(Count("id"), Sum("gpus_allocated")):
+    for project, status, count, gpus in at_work.values_list("project_id", "status").annotate(
+        Count("id"), Sum("gpus_allocated")
+    ):
         found.setdefault(project, {})[status] = (count, gpus or _ZERO)
     return found
 
 
-def _row(at: datetime, pk: int, quota: Decimal | None, held: dict[str, tuple[int, Decimal]], idle: utilisation.Idle) -> Sample:
+def _row(
+    at: datetime,
+    pk: int,
+    quota: Decimal | None,
+    held: dict[str, tuple[int, Decimal]],
+    idle: utilisation.Idle,
+) -> Sample:
     allocated = sum((gpus for _, gpus in held.values()), _ZERO)
     return Sample(
         at=at,

@@ -1,4 +1,6 @@
-"""The search of the database for what was lost: messages, steps that died, workloads whose time is up. Every recovery rests on it."""
+"""The search of the database for what was lost: messages, steps that died, workloads whose time is
+up. Every recovery rests on it.
+"""
 
 import uuid
 from collections.abc import Iterable
@@ -20,29 +22,44 @@ from workloads.tasks.looking import reconcile
 BATCH = 500
 """Rows of each sort that one sweep takes up; the next one takes the next."""
 PUSHED = timedelta(seconds=12)
-"""Until a step that was just asked for is asked for again: longer than a step takes, so that a slow worker is not flooded."""
+"""Until a step that was just asked for is asked for again: longer than a step takes, so that a slow
+worker is not flooded.
+"""
 STALE = timedelta(seconds=60)
 """How long a workload may be on its way without a word before somebody looks."""
 
 
 @step
 def sweep() -> None:
-    """Steps that are due -> asked for. Workloads long on their way -> looked at. Ended ones whose time is up -> asked to be deleted.
+    """Steps that are due -> asked for. Workloads long on their way -> looked at. Ended ones whose
+    time is up -> asked to be deleted.
 
-    Those in a cluster that is disabled, or does not answer, are left alone until it is, or does; whether it does is asked here, too.
+    Those in a cluster that is disabled, or does not answer, are left alone until it is, or does;
+    whether it does is asked here, too.
     """
-    for cluster_id in Cluster.objects.in_use().exclude(unreachable_since=None).values_list("pk", flat=True):
+    for cluster_id in (
+        Cluster.objects.in_use().exclude(unreachable_since=None).values_list("pk", flat=True)
+    ):
         heartbeat.soon(str(cluster_id))
     _delete_expired()
     now = timezone.now()
     reachable = Workload.objects.filter(cluster__unreachable_since=None, cluster__is_enabled=True)
     due = reachable.filter(next_try_at__lte=now).order_by("next_try_at")
-    # Where a message, or a step after its last line, was lost without a trace: what is on its way and has nothing outstanding.
-    stale = reachable.filter(next_try_at=None, released_at=None, status_at__lte=now - STALE, status__in=STARTING | LEAVING)
+    # Where a message, or a step after its last line, was lost without a trace: what is on its way
+    # and has nothing outstanding.
+    stale = reachable.filter(
+        next_try_at=None,
+        released_at=None,
+        status_at__lte=now - STALE,
+        status__in=STARTING | LEAVING,
+    )
     for rows in (due, stale):
         with turn():
             # Nobody writes a row between the look at it and the note that its step was asked for.
-            _ask(rows.values_list("pk", "status", "desired", "job_uid", "released_at")[:BATCH], now + PUSHED)
+            _ask(
+                rows.values_list("pk", "status", "desired", "job_uid", "released_at")[:BATCH],
+                now + PUSHED,
+            )
 
 
 def next_step(status: str, desired: str, job_uid: str, is_released: bool) -> Step | None:
@@ -73,8 +90,21 @@ def _ask(rows: Iterable[tuple[uuid.UUID, str, str, str, object]], until: object)
 
 def _delete_expired() -> None:
     """Ask for the deletion of workloads that ended longer ago than they wanted to be kept."""
-    ended = Workload.objects.filter(auto_delete_seconds__isnull=False, released_at=None, status__in=TERMINAL, ended_at__isnull=False)
+    ended = Workload.objects.filter(
+        auto_delete_seconds__isnull=False,
+        released_at=None,
+        status__in=TERMINAL,
+        ended_at__isnull=False,
+    )
     now = timezone.now()
     rows = ended.order_by("ended_at").values_list("pk", "ended_at", "auto_delete_seconds")
-    expired = [pk for pk, ended_at, seconds in rows.iterator() if (now - ended_at).total_seconds() >= seconds]
-    ask_to_delete(expired[:BATCH], by=None, why="Deleted: it had ended, and the time for which it was to be kept was over.")
+    expired = [
+        pk
+        for pk, ended_at, seconds in rows.iterator()
+        if (now - ended_at).total_seconds() >= seconds
+    ]
+    ask_to_delete(
+        expired[:BATCH],
+        by=None,
+        why="Deleted: it had ended, and the time for which it was to be kept was over.",
+    )

@@ -1,4 +1,6 @@
-"""How a step deals with a cluster that does not do what it is asked: recorded, and tried again, later and later."""
+"""How a step deals with a cluster that does not do what it is asked: recorded, and tried again,
+later and later.
+"""
 
 import random
 from collections.abc import Callable
@@ -32,24 +34,38 @@ class Later(Exception):
 def found(workload_id: str, tries: int | None = None) -> Workload | None:
     """The row as it is now, with its project and cluster; None when there is none any more.
 
-    With `tries` only if it has failed just so often: of a step's messages one goes on, however many the sweep has added meanwhile.
+    With `tries` only if it has failed just so often: of a step's messages one goes on, however many
+    the sweep has added meanwhile.
     """
-    row = Workload.objects.select_related("project__department", "cluster").filter(pk=workload_id).first()
+    row = (
+        Workload.objects.select_related("project__department", "cluster")
+        .filter(pk=workload_id)
+        .first()
+    )
     return row if row is not None and tries in (None, row.tries) else None
 
 
 def attempted(step: Step, workload: Workload, work: Callable[[Client], None]) -> None:
-    """Do a step's work in the workload's cluster. Where it cannot be done now, its trouble is recorded and the step asked for again.
+    """Do a step's work in the workload's cluster. Where it cannot be done now, its trouble is
+    recorded and the step asked for again.
 
-    A cluster that is known to be silent is not asked: its heartbeat finds out when it is back, and then the sweep asks for the step.
-    Raises Rejected: what that means is the step's to say.
+    A cluster that is known to be silent is not asked: its heartbeat finds out when it is back, and
+    then the sweep asks for the step. Raises Rejected: what that means is the step's to say.
     """
     cluster = workload.cluster
     if not cluster.is_enabled:
-        journal.delayed(workload.pk, f"The cluster {cluster.name} is disabled: nothing is asked of it.", backoff(workload.tries))
+        journal.delayed(
+            workload.pk,
+            f"The cluster {cluster.name} is disabled: nothing is asked of it.",
+            backoff(workload.tries),
+        )
         return
     if cluster.unreachable_since is not None:
-        journal.delayed(workload.pk, f"The cluster {cluster.name} cannot be reached: {cluster.trouble}.", backoff(workload.tries))
+        journal.delayed(
+            workload.pk,
+            f"The cluster {cluster.name} cannot be reached: {cluster.trouble}.",
+            backoff(workload.tries),
+        )
         return
     try:
         work(connections.client(cluster))
@@ -59,19 +75,29 @@ def attempted(step: Step, workload: Workload, work: Callable[[Client], None]) ->
         raise
     except KubeError as error:
         asked = error.retry_after if isinstance(error, Unavailable) else None
-        _again(step, workload, f"{error.message[:1].upper()}{error.message[1:]}.", asked and min(asked, MOST))
+        _again(
+            step,
+            workload,
+            f"{error.message[:1].upper()}{error.message[1:]}.",
+            asked and min(asked, MOST),
+        )
         if isinstance(error, Unavailable | Unauthorized):
             heartbeat.soon(str(cluster.pk))
 
 
 def backoff(tries: int) -> float:
-    """Seconds to wait after so many failures, with chance in it, so that those who failed together do not come back together."""
-    return min(MOST, FIRST * 2.0 ** min(tries, 16)) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+    """Seconds to wait after so many failures, with chance in it, so that those who failed together
+    do not come back together.
+    """
+    # No secret.
+    return min(MOST, FIRST * 2.0 ** min(tries, 16)) * random.uniform(0.5, 1.0)  # noqa: S311
 
 
 def refusal(error: Rejected) -> str:
     """What the cluster said against an object, for the person."""
-    causes = [f"{field}: {text}" for field, text in error.causes[:TOLD] if text not in error.message]
+    causes = [
+        f"{field}: {text}" for field, text in error.causes[:TOLD] if text not in error.message
+    ]
     return " ".join(["The cluster refused it:", error.message, *causes])
 
 

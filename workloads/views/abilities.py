@@ -32,15 +32,30 @@ def abilities(workload: Workload, user: User) -> Abilities:
     """For the buttons of the details. The actions themselves judge again."""
     status = Status(workload.status)
     here = of_project(workload.project_id)
-    may = {verb: user.rights.may(Permission(Entity.WORKLOADS, verb), here) for verb in (Verb.CREATE, Verb.EDIT, Verb.DELETE)}
+    may = {
+        verb: user.rights.may(Permission(Entity.WORKLOADS, verb), here)
+        for verb in (Verb.CREATE, Verb.EDIT, Verb.DELETE)
+    }
     refusal = access.Refusal(user, here)
-    why = {verb: "" if allowed else refusal.text(Permission(Entity.WORKLOADS, verb)) for verb, allowed in may.items()}
+    why = {
+        verb: "" if allowed else refusal.text(Permission(Entity.WORKLOADS, verb))
+        for verb, allowed in may.items()
+    }
     gone = "It is deleted; its logs and history are still here." if workload.released_at else ""
     return Abilities(
-        Ability("stop", why[Verb.EDIT] or gone or ("" if status in ACTIVE else _not_running(status))),
-        Ability("run", why[Verb.EDIT] or gone or ("" if status in RESTING else _not_at_rest(status))),
+        Ability(
+            "stop", why[Verb.EDIT] or gone or ("" if status in ACTIVE else _not_running(status))
+        ),
+        Ability(
+            "run", why[Verb.EDIT] or gone or ("" if status in RESTING else _not_at_rest(status))
+        ),
         Ability("copy", why[Verb.CREATE]),
-        Ability("delete", why[Verb.DELETE] or gone or ("It is being deleted already." if status is Status.DELETING else "")),
+        Ability(
+            "delete",
+            why[Verb.DELETE]
+            or gone
+            or ("It is being deleted already." if status is Status.DELETING else ""),
+        ),
         may[Verb.CREATE] and user.rights.anywhere(Permission(Entity.TEMPLATES, Verb.CREATE)),
     )
 

@@ -1,4 +1,6 @@
-"""What people do to workloads from the pages: stop, run, delete; one, or many with a result for each."""
+"""What people do to workloads from the pages: stop, run, delete; one, or many with a result for
+each.
+"""
 
 import uuid
 from collections.abc import Callable
@@ -36,10 +38,14 @@ def run(request: Request, pk: uuid.UUID) -> HttpResponse:
 @require_POST
 def delete(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Delete it; the page has asked before."""
-    return _done(request, pk, actions.remove, "{} is being deleted.", "{} is being deleted already.")
+    return _done(
+        request, pk, actions.remove, "{} is being deleted.", "{} is being deleted already."
+    )
 
 
-def _done(request: Request, pk: uuid.UUID, act: Callable[[Workload, User], bool], done: str, already: str) -> HttpResponse:
+def _done(
+    request: Request, pk: uuid.UUID, act: Callable[[Workload, User], bool], done: str, already: str
+) -> HttpResponse:
     workload = get_object_or_404(Workload.objects.visible_to(request.user), pk=pk)
     text = (done if act(workload, request.user) else already).format(workload.name)
     if request.htmx:
@@ -54,7 +60,11 @@ def _done(request: Request, pk: uuid.UUID, act: Callable[[Workload, User], bool]
 def _back(request: Request, otherwise: str) -> str:
     """Where the form says to go on, if that is a page of ours."""
     wanted = request.POST.get("next", "")
-    return wanted if wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None) else otherwise
+    return (
+        wanted
+        if wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
+        else otherwise
+    )
 
 
 @require_POST
@@ -62,12 +72,23 @@ def bulk(request: Request) -> HttpResponse:
     """Do one thing to all chosen workloads and tell what became of each."""
     action, ids = request.POST.get("action", ""), request.POST.getlist("id")
     if action not in BULK:
-        raise UserError("Choose what to do with the workloads: stop, run or delete them.", status=400)
+        raise UserError(
+            "Choose what to do with the workloads: stop, run or delete them.", status=400
+        )
     if not ids:
         raise UserError("No workload is chosen. Tick the boxes at the beginning of the rows first.")
     results = actions.bulk(ids, action, request.user)
     failed = sum(not result.ok for result in results)
-    context = {"results": results, "action": BULK[action], "failed": failed, "done": len(results) - failed}
+    context = {
+        "results": results,
+        "action": BULK[action],
+        "failed": failed,
+        "done": len(results) - failed,
+    }
     context["next"] = _back(request, reverse("workloads"))
     answer = http.page(request, "workloads/bulk.html", "workloads/_bulk.html", context)
-    return trigger_client_event(answer, "muster:acted", {"ids": [result.id for result in results]}) if request.htmx else answer
+    return (
+        trigger_client_event(answer, "muster:acted", {"ids": [result.id for result in results]})
+        if request.htmx
+        else answer
+    )

@@ -40,7 +40,9 @@ OPTIONAL = tuple(column.key for column in COLUMNS if column.key != FIXED)
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A column as a page shows it: `href` sorts by it, `direction` is "ascending", "descending" or "" as aria-sort says it."""
+    """A column as a page shows it: `href` sorts by it, `direction` is "ascending", "descending" or
+    "" as aria-sort says it.
+    """
 
     column: Column
     shown: bool
@@ -49,7 +51,9 @@ class Head:
 
 
 def chosen(request: HttpRequest) -> tuple[str, ...]:
-    """The keys of the columns to show: as the address says (cols=a,b), else as the cookie remembers, else all."""
+    """The keys of the columns to show: as the address says (cols=a,b), else as the cookie
+    remembers, else all.
+    """
     said = request.GET.getlist("cols")
     words = ",".join(said) if said else request.COOKIES.get(COOKIE, "")
     if not words:
@@ -62,15 +66,23 @@ def heads(shown: Sequence[str], sort: str, links: Mapping[str, str]) -> list[Hea
     """All columns; `links` has the address for each order."""
     found = []
     for column in COLUMNS:
-        direction = {column.sort: "ascending", f"-{column.sort}": "descending"}.get(sort, "") if column.sort else ""
+        direction = (
+            {column.sort: "ascending", f"-{column.sort}": "descending"}.get(sort, "")
+            if column.sort
+            else ""
+        )
         # Time is asked for the newest first, words from A.
-        first, second = ("-created", "created") if column.key == "created" else (column.sort, f"-{column.sort}")
+        first, second = (
+            ("-created", "created") if column.key == "created" else (column.sort, f"-{column.sort}")
+        )
         href = links.get(second if sort == first else first, "") if column.sort else ""
         found.append(Head(column, column.key == FIXED or column.key in shown, href, direction))
     return found
 
 
 def order_words(request: HttpRequest) -> str:
-    """The order that the address asks for; the newest first where it asks for none that there is."""
+    """The order that the address asks for; the newest first where it asks for none that there
+    is.
+    """
     asked = request.GET.get("sort", "")
     return asked if asked in ORDERS else NEWEST.name

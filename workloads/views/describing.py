@@ -49,15 +49,24 @@ class Section:
     facts: tuple[Fact, ...]
 
 
-_ACCESS = {Access.READ_WRITE: "", Access.READ_ONLY: ", read only", Access.RANK_0_WRITES: ", writable by rank 0 only"}
+_ACCESS = {
+    Access.READ_WRITE: "",
+    Access.READ_ONLY: ", read only",
+    Access.RANK_0_WRITES: ", writable by rank 0 only",
+}
 
 
 def sections(spec: Spec) -> list[Section]:
-    """Everything that was chosen; what was left to the image, the framework or the cluster is left out."""
+    """Everything that was chosen; what was left to the image, the framework or the cluster is left
+    out.
+    """
     compute, setup = spec.setup.compute, spec.setup
     found = [
         Section("Workload", tuple(_workload(spec))),
-        Section("Environment" if not spec.is_distributed else "Environment of the workers", tuple(_environment(setup.environment))),
+        Section(
+            "Environment" if not spec.is_distributed else "Environment of the workers",
+            tuple(_environment(setup.environment)),
+        ),
         Section("Compute resources of each pod", tuple(_compute(compute))),
         Section("Storage", tuple(_facts(("Volumes", map(_volume, setup.volumes))))),
         Section("Placement and labels", tuple(_placement(setup))),
@@ -81,9 +90,17 @@ def _workload(spec: Spec) -> Iterator[Fact]:
     yield from _facts(
         ("Architecture", spec.architecture.label),
         ("Framework", spec.framework.label if spec.framework else ""),
-        ("Configuration", configuration_in_words(spec.configuration, spec.framework) if spec.is_distributed else ""),
+        (
+            "Configuration",
+            configuration_in_words(spec.configuration, spec.framework)
+            if spec.is_distributed
+            else "",
+        ),
         ("Workers", str(spec.workers) if spec.is_distributed else ""),
-        ("Workers while it runs", f"{spec.elastic.min_workers} to {spec.elastic.max_workers}" if spec.elastic else ""),
+        (
+            "Workers while it runs",
+            f"{spec.elastic.min_workers} to {spec.elastic.max_workers}" if spec.elastic else "",
+        ),
         ("Restarts while workers come and go", _restarts(spec)),
         ("Parameter servers", str(spec.parameter_servers) if spec.parameter_servers else ""),
         *(_mpi(spec) if spec.framework is Framework.MPI else ()),
@@ -97,7 +114,11 @@ def _workload(spec: Spec) -> Iterator[Fact]:
 
 
 def _restarts(spec: Spec) -> str:
-    return f"at most {spec.elastic.max_restarts}" if spec.elastic and spec.elastic.max_restarts is not None else ""
+    return (
+        f"at most {spec.elastic.max_restarts}"
+        if spec.elastic and spec.elastic.max_restarts is not None
+        else ""
+    )
 
 
 def _mpi(spec: Spec) -> Iterator[tuple[str, str]]:
@@ -109,7 +130,10 @@ def _mpi(spec: Spec) -> Iterator[tuple[str, str]]:
 def _totals(totals: Totals) -> str:
     shared = f" and {totals.gpu_memory} MiB of GPU memory" if totals.gpu_memory else ""
     cpu, memory = quantities.counted(totals.cpu, "CPU core"), quantities.memory(totals.memory)
-    return f"{quantities.counted(totals.pods, 'pod')}: {quantities.counted(totals.gpus, 'GPU')}{shared}, {cpu}, {memory} of memory"
+    return (
+        f"{quantities.counted(totals.pods, 'pod')}: "
+        f"{quantities.counted(totals.gpus, 'GPU')}{shared}, {cpu}, {memory} of memory"
+    )
 
 
 def _environment(environment: Environment) -> Iterator[Fact]:
@@ -131,9 +155,14 @@ def _variable(variable: Variable) -> str:
         case Source.POD_FIELD:
             return f"{variable.name} from the pod's field {variable.key}"
         case Source.SECRET:
-            return f"{variable.name} from the key {variable.key} of the Secret {variable.object_name}"
+            return (
+                f"{variable.name} from the key {variable.key} of the Secret {variable.object_name}"
+            )
         case Source.CONFIG_MAP:
-            return f"{variable.name} from the key {variable.key} of the ConfigMap {variable.object_name}"
+            return (
+                f"{variable.name} from the key {variable.key} of the ConfigMap "
+                f"{variable.object_name}"
+            )
 
 
 def _compute(compute: Compute) -> Iterator[Fact]:
@@ -152,19 +181,26 @@ def _gpus(gpus: Gpus) -> str:
     if gpus.memory:
         return f"{gpus.memory} of the memory of {quantities.counted(gpus.device_count, 'device')}"
     if gpus.portion is not None and gpus.is_shared:
-        return f"{quantities.plain(gpus.portion)} of {quantities.counted(gpus.device_count, 'device')}"
+        return (
+            f"{quantities.plain(gpus.portion)} of {quantities.counted(gpus.device_count, 'device')}"
+        )
     return quantities.counted(gpus.device_count, "device")
 
 
 def _range(request: str, limit: str, unit: str) -> str:
-    said = (f"{request}{unit} requested" if request else "", f"at most {limit}{unit}" if limit else "")
+    said = (
+        f"{request}{unit} requested" if request else "",
+        f"at most {limit}{unit}" if limit else "",
+    )
     return ", ".join(each for each in said if each)
 
 
 def _volume(volume: Volume) -> str:
     match volume:
         case EmptyDir():
-            what = f"an empty directory{' in memory' if volume.memory else ''}{f' of at most {volume.size}' if volume.size else ''}"
+            where = " in memory" if volume.memory else ""
+            limit = f" of at most {volume.size}" if volume.size else ""
+            what = f"an empty directory{where}{limit}"
         case HostPath():
             what = f"{volume.source} of the node"
         case ConfigMap() | Secret():
@@ -221,16 +257,29 @@ def _topology(setup: Setup) -> str:
 def _toleration(each: Toleration) -> str:
     value = f" = {each.value}" if each.value else ""
     seconds = f", for {each.seconds} s" if each.seconds is not None else ""
-    return f"{each.key or 'every taint'}{value} ({each.operator.value}, {each.effect.value}{seconds})"
+    return (
+        f"{each.key or 'every taint'}{value} ({each.operator.value}, {each.effect.value}{seconds})"
+    )
 
 
 def _lifecycle(lifecycle: Lifecycle) -> Iterator[Fact]:
     yield from _facts(
         ("Tried again", f"at most {quantities.counted(lifecycle.backoff_limit, 'time')}"),
         ("Restart policy", lifecycle.restart_policy.value if lifecycle.restart_policy else ""),
-        ("Pods cleaned up at the end", lifecycle.clean_pod_policy.value if lifecycle.clean_pod_policy else ""),
-        ("Time to end in peace", f"{lifecycle.grace_seconds} s" if lifecycle.grace_seconds is not None else ""),
-        ("Deleted after its end", f"after {lifecycle.auto_delete_seconds} s" if lifecycle.auto_delete_seconds is not None else ""),
+        (
+            "Pods cleaned up at the end",
+            lifecycle.clean_pod_policy.value if lifecycle.clean_pod_policy else "",
+        ),
+        (
+            "Time to end in peace",
+            f"{lifecycle.grace_seconds} s" if lifecycle.grace_seconds is not None else "",
+        ),
+        (
+            "Deleted after its end",
+            f"after {lifecycle.auto_delete_seconds} s"
+            if lifecycle.auto_delete_seconds is not None
+            else "",
+        ),
     )
 
 
@@ -255,7 +304,11 @@ def _said(choice: bool | None) -> str:
 
 def _master(spec: Spec) -> Iterator[Fact]:
     """The master's own values; "none" where it has none of what the workers have."""
-    changed = {field.name for field in fields(spec.master) if getattr(spec.master, field.name) is not INHERITED}
+    changed = {
+        field.name
+        for field in fields(spec.master)
+        if getattr(spec.master, field.name) is not INHERITED
+    }
     if not changed:
         yield Fact("Differences", ("none",))
         return

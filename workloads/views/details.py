@@ -1,4 +1,6 @@
-"""A workload's details, as a page and as a side pane: what it is, why it is so, what happened, its logs, what was asked for."""
+"""A workload's details, as a page and as a side pane: what it is, why it is so, what happened, its
+logs, what was asked for.
+"""
 
 import json
 import shlex
@@ -34,13 +36,18 @@ def details(request: Request, pk: uuid.UUID, tab: str = "history") -> HttpRespon
     if tab not in TABS:
         raise Http404("There is no such part of a workload.")
     workload = _workload(request, pk)
-    context = _head(request, workload) | {"tab": tab, "tabs": _tabs(workload, tab, _is_pane(request))}
+    context = _head(request, workload) | {
+        "tab": tab,
+        "tabs": _tabs(workload, tab, _is_pane(request)),
+    }
     if tab == "history":
         context |= _history(request, workload)
     elif tab == "logs":
         context |= logs.panel(request, workload)
     else:
-        context |= _definition(workload) | {"made_from": asset_uses.made_from(workload, request.user)}
+        context |= _definition(workload) | {
+            "made_from": asset_uses.made_from(workload, request.user)
+        }
     return http.page(request, "workloads/details.html", "workloads/_details.html", context)
 
 
@@ -49,7 +56,11 @@ def details(request: Request, pk: uuid.UUID, tab: str = "history") -> HttpRespon
 def head(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Name, status, actions, diagnosis and attempts: what changes while one looks."""
     tab = request.GET.get("tab", "")
-    return render(request, "workloads/_head.html", _head(request, _workload(request, pk)) | {"tab": tab if tab in TABS else "history"})
+    return render(
+        request,
+        "workloads/_head.html",
+        _head(request, _workload(request, pk)) | {"tab": tab if tab in TABS else "history"},
+    )
 
 
 @require_safe
@@ -59,23 +70,37 @@ def events(request: Request, pk: uuid.UUID) -> HttpResponse:
     workload = _workload(request, pk)
     context = _history(request, workload) | {"w": workload, "pane": _is_pane(request)}
     answer = render(request, "workloads/_events.html", context)
-    # What asks by itself after a change says so by its id; only what a person clicked moves the address.
+    # What asks by itself after a change says so by its id; only what a person clicked moves the
+    # address.
     by_itself = request.htmx.trigger == "history"
-    return answer if _is_pane(request) or by_itself else push_url(answer, _address(workload, "history", context["query"]))
+    return (
+        answer
+        if _is_pane(request) or by_itself
+        else push_url(answer, _address(workload, "history", context["query"]))
+    )
 
 
 @require_safe
 @never_cache
 def pods(request: Request, pk: uuid.UUID) -> HttpResponse:
     """The pods of all attempts: a dialog, and a page for who comes by the address."""
-    workload = get_object_or_404(Workload.objects.visible_to(request.user).defer("spec", "job", "pod_group"), pk=pk)
+    workload = get_object_or_404(
+        Workload.objects.visible_to(request.user).defer("spec", "job", "pod_group"), pk=pk
+    )
     found = queries.pods_of(workload)
-    context = {"w": workload, "pods": found, "cut": len(found) >= queries.MOST_PODS, "ranked": any(pod.rank is not None for pod in found)}
+    context = {
+        "w": workload,
+        "pods": found,
+        "cut": len(found) >= queries.MOST_PODS,
+        "ranked": any(pod.rank is not None for pod in found),
+    }
     return http.page(request, "workloads/pods.html", "workloads/_pods.html", context)
 
 
 def _workload(request: Request, pk: uuid.UUID) -> Workload:
-    wanted = Workload.objects.visible_to(request.user).select_related("project", "cluster", "submitted_by")
+    wanted = Workload.objects.visible_to(request.user).select_related(
+        "project", "cluster", "submitted_by"
+    )
     found: Workload = get_object_or_404(wanted, pk=pk)
     return found
 
@@ -85,14 +110,24 @@ def _is_pane(request: Request) -> bool:
 
 
 def _address(workload: Workload, tab: str, query: str = "") -> str:
-    path = reverse("workload-tab", args=[workload.pk, tab]) if tab != "history" else reverse("workload", args=[workload.pk])
+    path = (
+        reverse("workload-tab", args=[workload.pk, tab])
+        if tab != "history"
+        else reverse("workload", args=[workload.pk])
+    )
     return f"{path}?{query}" if query else path
 
 
 def _tabs(workload: Workload, now: str, pane: bool) -> list[dict[str, Any]]:
     query = "pane=1" if pane else ""
     return [
-        {"name": name, "title": title, "here": name == now, "href": _address(workload, name), "part": _address(workload, name, query)}
+        {
+            "name": name,
+            "title": title,
+            "here": name == now,
+            "href": _address(workload, name),
+            "part": _address(workload, name, query),
+        }
         for name, title in TABS.items()
     ]
 
@@ -114,10 +149,16 @@ def _head(request: Request, workload: Workload) -> dict[str, Any]:
 
 
 def _log_link(workload: Workload, found: queries.Explained) -> str:
-    """The place of the log that a diagnosis speaks of; the pod's log where it speaks of no line; "" where there is none."""
+    """The place of the log that a diagnosis speaks of; the pod's log where it speaks of no line; ""
+    where there is none.
+    """
     if found.log is not None and found.at is not None:
         return logs.link_to(found.log, found.at)
-    return _address(workload, "logs", urlencode({"pod": found.pod.pk})) if found.pod is not None else ""
+    return (
+        _address(workload, "logs", urlencode({"pod": found.pod.pk}))
+        if found.pod is not None
+        else ""
+    )
 
 
 def _history(request: Request, workload: Workload) -> dict[str, Any]:
@@ -130,7 +171,10 @@ def _history(request: Request, workload: Workload) -> dict[str, Any]:
         """The page of the details for who has no scripts, and the list alone for htmx."""
         query = [*wanted.pairs(), *([("page", cursor)] if cursor else [])]
         part = reverse("workload-events", args=[workload.pk])
-        return {"href": _address(workload, "history", urlencode(query)), "part": f"{part}?{urlencode([*query, *pane])}"}
+        return {
+            "href": _address(workload, "history", urlencode(query)),
+            "part": f"{part}?{urlencode([*query, *pane])}",
+        }
 
     return {
         "events": page.rows,
@@ -146,17 +190,29 @@ def _history(request: Request, workload: Workload) -> dict[str, Any]:
 
 
 def _definition(workload: Workload) -> dict[str, Any]:
-    """What was asked for as fields, as the cluster's objects, and as a REST call; `unreadable` says why there is none of it."""
+    """What was asked for as fields, as the cluster's objects, and as a REST call; `unreadable` says
+    why there is none of it.
+    """
     try:
         spec = from_json(workload.spec)
     except (BadSpec, AttributeError) as error:
-        return {"unreadable": f"What was asked for is stored in a form that this version of Muster cannot read: {error}."}
+        return {
+            "unreadable": (
+                "What was asked for is stored in a form that this version of Muster cannot read: "
+                f"{error}."
+            )
+        }
     try:
         manifest = as_yaml(blueprint.of_workload(workload))
     except CannotBuild:
         manifest = ""
     body = as_rest(spec, project_id=str(workload.project_id), cluster_id=str(workload.cluster_id))
-    return {"spec": spec, "sections": describing.sections(spec), "yaml": manifest, "rest": _as_curl(rest_path(spec), body)}
+    return {
+        "spec": spec,
+        "sections": describing.sections(spec),
+        "yaml": manifest,
+        "rest": _as_curl(rest_path(spec), body),
+    }
 
 
 def _as_curl(path: str, body: dict[str, Any]) -> str:

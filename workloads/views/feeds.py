@@ -1,4 +1,6 @@
-"""Streams of server-sent events. Everybody who looks at the same shares one feed: it looks once for each wake-up, and hands out bytes."""
+"""Streams of server-sent events. Everybody who looks at the same shares one feed: it looks once for
+each wake-up, and hands out bytes.
+"""
 
 import asyncio
 import contextvars
@@ -18,29 +20,40 @@ from console.live import hub
 log = logging.getLogger(__name__)
 
 SLOW = 15.0
-"""Seconds after which a feed looks without being woken: a wake-up may be lost, the truth may not."""
+"""Seconds after which a feed looks without being woken: a wake-up may be lost, the truth may not.
+"""
 PAUSE = 0.1
 """Seconds between two looks at least; wake-ups that come meanwhile are one."""
 HEARTBEAT = 15.0
-"""Seconds of silence after which a comment is sent, so that nothing on the way takes the stream for dead."""
+"""Seconds of silence after which a comment is sent, so that nothing on the way takes the stream for
+dead.
+"""
 RECHECK = 30.0
 """Seconds between two questions whether somebody is still signed in and may still see this."""
 BEHIND = 50
-"""Messages that a slow reader may have waiting; one who is further behind is disconnected, and catches up when it comes back."""
+"""Messages that a slow reader may have waiting; one who is further behind is disconnected, and
+catches up when it comes back.
+"""
 A_PERSON = 20
 A_PROCESS = 2000
 """Streams open at once."""
 
-# Feeds read the database here: a request's own thread ends with the request, and a feed outlives the one that began it.
+# Feeds read the database here: a request's own thread ends with the request, and a feed outlives
+# the one that began it.
 _readers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="feed")
-# Who may still look is asked here: pages opened together all ask at once, and no news may wait behind them.
+# Who may still look is asked here: pages opened together all ask at once, and no news may wait
+# behind them.
 _askers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="asker")
 
 Answer = TypeVar("Answer")
 
 
-async def read(function: Callable[..., Answer], *arguments: Any, threads: ThreadPoolExecutor = _readers) -> Answer:
-    """What a function that reads the database gives, called in a thread that keeps no connection."""
+async def read(
+    function: Callable[..., Answer], *arguments: Any, threads: ThreadPoolExecutor = _readers
+) -> Answer:
+    """What a function that reads the database gives, called in a thread that keeps no
+    connection.
+    """
 
     def call() -> Answer:
         try:
@@ -53,7 +66,9 @@ async def read(function: Callable[..., Answer], *arguments: Any, threads: Thread
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What there is to say up to a position; "" when that is nothing. `event` is what the page's script listens for."""
+    """What there is to say up to a position; "" when that is nothing. `event` is what the page's
+    script listens for.
+    """
 
     position: int
     data: str = ""
@@ -68,7 +83,9 @@ Look = Callable[[int], Told]
 
 
 class Feed:
-    """Looks whenever one of its projects was woken, and hands what it found to everybody who listens, as bytes made once."""
+    """Looks whenever one of its projects was woken, and hands what it found to everybody who
+    listens, as bytes made once.
+    """
 
     def __init__(self, projects: frozenset[int] | None, look: Look) -> None:
         self.projects = projects
@@ -101,7 +118,9 @@ class Feed:
 
 
 class Feeds:
-    """The feeds of this process, by what is looked at, and how many streams each person has open."""
+    """The feeds of this process, by what is looked at, and how many streams each person has
+    open.
+    """
 
     def __init__(self) -> None:
         self._feeds: dict[Hashable, Feed] = {}
@@ -112,9 +131,17 @@ class Feeds:
         return self._open[user_id] >= A_PERSON or self._open.total() >= A_PROCESS
 
     async def stream(
-        self, key: Hashable, projects: frozenset[int] | None, look: Look, after: int, user_id: int, allowed: Callable[[], bool]
+        self,
+        key: Hashable,
+        projects: frozenset[int] | None,
+        look: Look,
+        after: int,
+        user_id: int,
+        allowed: Callable[[], bool],
     ) -> AsyncIterator[bytes]:
-        """What happens after a position, for ever; ends with the event "end" when `allowed` says so, and silently when one is too slow."""
+        """What happens after a position, for ever; ends with the event "end" when `allowed` says
+        so, and silently when one is too slow.
+        """
         with self._counted(user_id), self._joined(key, projects, look, after) as (feed, queue):
             yield b"retry: 2000\n\n"
             told = await read(look, after)
@@ -134,7 +161,9 @@ class Feeds:
                     yield b": here\n\n"
                     heard = now
                 try:
-                    async with asyncio.timeout(max(0.05, min(heard + HEARTBEAT, checked + RECHECK) - now)):
+                    async with asyncio.timeout(
+                        max(0.05, min(heard + HEARTBEAT, checked + RECHECK) - now)
+                    ):
                         at, message = await queue.get()
                 except TimeoutError:
                     continue
@@ -154,14 +183,18 @@ class Feeds:
                 del self._open[user_id]
 
     @contextmanager
-    def _joined(self, key: Hashable, projects: frozenset[int] | None, look: Look, after: int) -> Any:
+    def _joined(
+        self, key: Hashable, projects: frozenset[int] | None, look: Look, after: int
+    ) -> Any:
         queue: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue(BEHIND)
         feed = self._feeds.get(key)
         if feed is None or feed.task is None or feed.task.done():
             feed = self._feeds[key] = Feed(projects, look)
             feed.position = after
             # Nothing of the request that begins it may cling to a feed.
-            feed.task = asyncio.get_running_loop().create_task(feed.run(), context=contextvars.Context())
+            feed.task = asyncio.get_running_loop().create_task(
+                feed.run(), context=contextvars.Context()
+            )
         feed.readers.add(queue)
         try:
             yield feed, queue

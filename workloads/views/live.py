@@ -1,4 +1,6 @@
-"""Live updates: one stream for the table, one for a workload's details. What is looked at is said here; `feeds` shares the looking."""
+"""Live updates: one stream for the table, one for a workload's details. What is looked at is said
+here; `feeds` shares the looking.
+"""
 
 import json
 import uuid
@@ -20,11 +22,16 @@ from workloads.models import Workload
 from workloads.views.feeds import Told, feeds, streamed
 from workloads.views.table import after, as_data
 
-FULL = "You have too many live pages open. Close some; this one looks for changes every few seconds meanwhile."
+FULL = (
+    "You have too many live pages open. Close some; this one looks for changes every few seconds "
+    "meanwhile."
+)
 
 
 async def live(request: Request) -> HttpResponseBase:
-    """The changed rows of the table, from position N on. Reads Last-Event-ID when a browser comes back."""
+    """The changed rows of the table, from position N on. Reads Last-Event-ID when a browser comes
+    back.
+    """
     if request.method != "GET":
         return HttpResponse(status=405)
     user, visible = await sync_to_async(_looker)(request)
@@ -37,7 +44,9 @@ async def live(request: Request) -> HttpResponseBase:
         return Told(news.position, json.dumps(as_data(news)) if news else "")
 
     allowed = _still(request, user, visible)
-    return streamed(feeds.stream((visible, filters), visible, look, _from(request), user.pk, allowed))
+    return streamed(
+        feeds.stream((visible, filters), visible, look, _from(request), user.pk, allowed)
+    )
 
 
 async def live_one(request: Request, pk: uuid.UUID) -> HttpResponseBase:
@@ -59,7 +68,9 @@ async def live_one(request: Request, pk: uuid.UUID) -> HttpResponseBase:
 
 
 def _looker(request: Request) -> tuple[User, frozenset[int] | None]:
-    """Who looks, and at which projects. The thread's connection is given back: the stream outlives the question by hours."""
+    """Who looks, and at which projects. The thread's connection is given back: the stream outlives
+    the question by hours.
+    """
     user = User.objects.get(pk=request.user.pk)
     found = user, visible_projects(user)
     close_old_connections()
@@ -67,7 +78,9 @@ def _looker(request: Request) -> tuple[User, frozenset[int] | None]:
 
 
 def _looker_at(request: Request, pk: uuid.UUID) -> tuple[User, frozenset[int] | None, int]:
-    workload = get_object_or_404(Workload.objects.visible_to(request.user).only("project_id"), pk=pk)
+    workload = get_object_or_404(
+        Workload.objects.visible_to(request.user).only("project_id"), pk=pk
+    )
     return *_looker(request), workload.project_id
 
 
@@ -78,7 +91,9 @@ def _from(request: Request) -> int:
 
 
 def _still(request: Request, user: User, visible: frozenset[int] | None) -> Callable[[], bool]:
-    """Whether the session goes on and its pages are still this user's, who still sees these projects."""
+    """Whether the session goes on and its pages are still this user's, who still sees these
+    projects.
+    """
     asking = looking.asking(request)
 
     def allowed() -> bool:

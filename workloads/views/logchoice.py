@@ -1,4 +1,6 @@
-"""Which logs a person chose to see: one run of a container, or all of an attempt together; and what the panel offers to choose."""
+"""Which logs a person chose to see: one run of a container, or all of an attempt together; and what
+the panel offers to choose.
+"""
 
 import uuid
 from collections.abc import Sequence
@@ -18,7 +20,9 @@ COLOURS = 8
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The logs to show, in the order of ranks. `log` is the one that was chosen; None means all of `attempt`, merged."""
+    """The logs to show, in the order of ranks. `log` is the one that was chosen; None means all of
+    `attempt`, merged.
+    """
 
     attempt: int
     log: Log | None
@@ -38,9 +42,19 @@ def workload_for(user: User, pk: uuid.UUID) -> Workload:
 
 
 def logs_of(workload: Workload, attempt: int) -> "list[Log]":
-    """The logs of an attempt that can be merged, by rank; as many as one merged view may have, and one more."""
-    rows = Log.objects.filter(pod__workload=workload, pod__attempt=attempt).select_related("pod").defer("pod__data")
-    return list(rows.order_by("pod__rank", "pod_id", "-is_init", "container", "run")[: windows.MOST_LOGS + 1])
+    """The logs of an attempt that can be merged, by rank; as many as one merged view may have, and
+    one more.
+    """
+    rows = (
+        Log.objects.filter(pod__workload=workload, pod__attempt=attempt)
+        .select_related("pod")
+        .defer("pod__data")
+    )
+    return list(
+        rows.order_by("pod__rank", "pod_id", "-is_init", "container", "run")[
+            : windows.MOST_LOGS + 1
+        ]
+    )
 
 
 def chosen(workload: Workload, query: QueryDict) -> Choice:
@@ -59,7 +73,9 @@ def default_log(logs: Sequence[Log]) -> Log | None:
     """What the tab of a pod shows first: the newest run of its first main container."""
     mains = [log for log in logs if not log.is_init] or list(logs)
     first = min((log.container for log in mains), default="")
-    return max((log for log in mains if log.container == first), key=lambda log: log.run, default=None)
+    return max(
+        (log for log in mains if log.container == first), key=lambda log: log.run, default=None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +98,10 @@ class Tab:
 def tabs(now: Standing, choice: Choice) -> list[Tab]:
     """The pods of the attempt with their logs."""
     at = choice.log.pod_id if choice.log else None
-    return [_tab(pod, now.logs.get(pod.pk, ()), choice.log if pod.pk == at else None) for pod in now.pods]
+    return [
+        _tab(pod, now.logs.get(pod.pk, ()), choice.log if pod.pk == at else None)
+        for pod in now.pods
+    ]
 
 
 def _tab(pod: Pod, logs: Sequence[Log], here: Log | None) -> Tab:
@@ -100,7 +119,12 @@ def of_pod(workload: Workload, query: QueryDict) -> Log | None:
     wanted = query.get("pod", "").replace("\x00", "")
     number = _number(wanted)
     match = Q(pod__pk=number) if number is not None else Q(pod__name=wanted)
-    logs = Log.objects.filter(match, pod__workload=workload).select_related("pod").defer("pod__data").order_by("-pod_id")[:64]
+    logs = (
+        Log.objects.filter(match, pod__workload=workload)
+        .select_related("pod")
+        .defer("pod__data")
+        .order_by("-pod_id")[:64]
+    )
     newest = [log for log in logs if log.pod_id == logs[0].pod_id]
     return default_log(newest)
 

@@ -1,4 +1,6 @@
-"""Windows of logs as JSON: a head that says where they stand, then a line each. What a program wrote is a string, never markup."""
+"""Windows of logs as JSON: a head that says where they stand, then a line each. What a program
+wrote is a string, never markup.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -17,9 +19,16 @@ Item = dict[str, Any]
 
 
 def line(one: Line, query: Query | None = None) -> Item:
-    """`l` log, `o` offset, `t` time, `x` text; where there are any, `s` colours, `m` matches, `cut` bytes not shown."""
+    """`l` log, `o` offset, `t` time, `x` text; where there are any, `s` colours, `m` matches, `cut`
+    bytes not shown.
+    """
     text = shown(one.raw)
-    item: Item = {"l": one.log, "o": one.offset, "t": "" if one.ns is None else stamps.text(one.ns), "x": text.text}
+    item: Item = {
+        "l": one.log,
+        "o": one.offset,
+        "t": "" if one.ns is None else stamps.text(one.ns),
+        "x": text.text,
+    }
     if text.spans:
         item["s"] = text.spans
     if text.cut:

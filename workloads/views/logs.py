@@ -35,10 +35,16 @@ FULL = "You follow too many logs at once. Close some pages."
 
 
 def panel(request: Request, workload: Workload) -> dict[str, Any]:
-    """What the Logs tab of the details needs: the pods to choose from, what is chosen, and where its lines are to be had."""
+    """What the Logs tab of the details needs: the pods to choose from, what is chosen, and where
+    its lines are to be had.
+    """
     query = request.GET
     log = logchoice.of_pod(workload, query) if query.get("pod") and not query.get("log") else None
-    choice = Choice(log.pod.attempt, log, [log]) if log is not None else logchoice.chosen(workload, query)
+    choice = (
+        Choice(log.pod.attempt, log, [log])
+        if log is not None
+        else logchoice.chosen(workload, query)
+    )
     tabs = logchoice.tabs(standing.of(workload, choice.attempt), choice)
     return {
         "log_tabs": tabs,
@@ -53,7 +59,9 @@ def panel(request: Request, workload: Workload) -> dict[str, Any]:
 
 
 def link_to(log: Log, at: int | str | bytes = "") -> str:
-    """The address of a line: its byte offset, its time, or the stored line itself, which begins with its time."""
+    """The address of a line: its byte offset, its time, or the stored line itself, which begins
+    with its time.
+    """
     text = at.split(b" ", 1)[0].decode("ascii", "replace") if isinstance(at, bytes) else str(at)
     query = {"log": log.pk} | ({"at": text} if text else {})
     return f"{reverse('workload-tab', args=[log.pod.workload_id, 'logs'])}?{urlencode(query)}"
@@ -62,7 +70,8 @@ def link_to(log: Log, at: int | str | bytes = "") -> str:
 @require_safe
 @never_cache
 def window(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """A part of the chosen logs as JSON lines: around `at`, or `before` or `after` a cursor, down to `floor`, `since` or `tail`.
+    """A part of the chosen logs as JSON lines: around `at`, or `before` or `after` a cursor, down
+    to `floor`, `since` or `tail`.
 
     One that does not go on from a cursor begins with how things stand, as the stream's events do.
     """
@@ -74,8 +83,13 @@ def window(request: Request, pk: uuid.UUID) -> HttpResponse:
         floor = _floor(logs, request.GET)
         found, target = _window(logs, request.GET, floor)
         rows = {log.pk: log for log in choice.logs}
-        notes = [each.missing for each in logs] + [log.note for log in choice.logs if log.state != Log.State.COMPLETE]
-        head = loglines.head(found, choice.logs, notes, floor=windows.write(floor), target=target) | state
+        notes = [each.missing for each in logs] + [
+            log.note for log in choice.logs if log.state != Log.State.COMPLETE
+        ]
+        head = (
+            loglines.head(found, choice.logs, notes, floor=windows.write(floor), target=target)
+            | state
+        )
         body = loglines.encoded([head, *loglines.items(found, rows, query)])
     return HttpResponse(body, content_type=JSON_LINES)
 
@@ -83,7 +97,9 @@ def window(request: Request, pk: uuid.UUID) -> HttpResponse:
 @require_safe
 @never_cache
 def search(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """The next line that matches `q`, from a cursor `after` on, or the one `before` it: JSON with the place, or how far it looked."""
+    """The next line that matches `q`, from a cursor `after` on, or the one `before` it: JSON with
+    the place, or how far it looked.
+    """
     _, choice = logchoice.required(request.user, pk, request.GET)
     query = _query(request.GET)
     if query is None:
@@ -91,15 +107,25 @@ def search(request: Request, pk: uuid.UUID) -> HttpResponse:
     up = "before" in request.GET
     with ExitStack() as stack:
         logs = [stack.enter_context(remote.opened(log)) for log in choice.logs]
-        cursor = _cursor(logs, request.GET.get("before" if up else "after", "")) if up or "after" in request.GET else windows.starts(logs)
+        cursor = (
+            _cursor(logs, request.GET.get("before" if up else "after", ""))
+            if up or "after" in request.GET
+            else windows.starts(logs)
+        )
         found = searching.find(logs, query, cursor, up=up, floor=_floor(logs, request.GET))
         hit = None if found.line is None else {"l": found.line.log, "o": found.line.offset}
-        said = {"hit": hit, "cursor": windows.write(found.cursor), "searched": found.searched, "finished": found.finished}
+        said = {
+            "hit": hit,
+            "cursor": windows.write(found.cursor),
+            "searched": found.searched,
+            "finished": found.finished,
+        }
     return HttpResponse(json.dumps(said), content_type="application/json")
 
 
 async def stream(request: Request, pk: uuid.UUID) -> HttpResponseBase:
-    """Server-sent events: the lines after the cursor `after`, or after Last-Event-ID when the browser comes back, as they come.
+    """Server-sent events: the lines after the cursor `after`, or after Last-Event-ID when the
+    browser comes back, as they come.
 
     With `quiet` no lines, but how things stand, which is told in either case.
     """
@@ -115,7 +141,9 @@ async def stream(request: Request, pk: uuid.UUID) -> HttpResponseBase:
 
 
 async def download(request: Request, pk: uuid.UUID) -> HttpResponseBase:
-    """One log as text, or all of an attempt as a zip, in pieces that are made while they are sent."""
+    """One log as text, or all of an attempt as a zip, in pieces that are made while they are
+    sent.
+    """
     if request.method != "GET":
         return HttpResponse(status=405)
     workload, choice = await sync_to_async(_for_download)(request, pk)
@@ -136,10 +164,13 @@ def zipped(logs: Sequence[Log], timestamps: bool) -> Iterator[bytes]:
     sink = _Sink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for log in logs:
-            # A cluster gave these names, and may be anybody's: none leads out of where the zip is unpacked.
+            # A cluster gave these names, and may be anybody's: none leads out of where the zip is
+            # unpacked.
             names = (log.pod.name, log.pod.uid[:8], f"{log.container}.{log.run}.log")
             name = "/".join(UNSAFE.sub("_", each) for each in names)
-            with archive.open(zipfile.ZipInfo(name, timezone.now().timetuple()[:6]), "w", force_zip64=True) as file:
+            with archive.open(
+                zipfile.ZipInfo(name, timezone.now().timetuple()[:6]), "w", force_zip64=True
+            ) as file:
                 for chunk in texts.chunks(log, timestamps):
                     file.write(chunk)
                     yield sink.taken()
@@ -167,7 +198,8 @@ class _Sink(io.RawIOBase):
 
 
 async def _sent(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    take: Callable[[], bytes | None] = lambda: next(pieces, None)  # noqa: E731 - one expression for one thread hop
+    # One expression for one thread hop.
+    take: Callable[[], bytes | None] = lambda: next(pieces, None)  # noqa: E731
     step = sync_to_async(take, thread_sensitive=False)
     while (piece := await step()) is not None:
         if piece:
@@ -181,7 +213,9 @@ def _viewer(request: Request, pk: uuid.UUID) -> logstream.Viewer:
         cursor = _cursor([stack.enter_context(remote.here(log)) for log in choice.logs], text)
     wanted = None if request.GET.get("quiet") == "1" else cursor
     # Whoever has a place in a log was told whose it is; of those that came since then nobody was.
-    viewer = logstream.Viewer(request.user, choice, cursor=wanted, known=windows.read(text), pane=_is_pane(request.GET))
+    viewer = logstream.Viewer(
+        request.user, choice, cursor=wanted, known=windows.read(text), pane=_is_pane(request.GET)
+    )
     close_old_connections()
     return viewer
 
@@ -215,15 +249,27 @@ def _window(logs: Sequence[Opened], query: QueryDict, floor: Cursor) -> tuple[Wi
     if place is None:
         return windows.before(logs, windows.ends(logs), floor=floor), ""
     cursor, target = place
-    above, below = windows.before(logs, cursor, windows.MOST_LINES // 2), windows.after(logs, cursor, windows.MOST_LINES // 2)
-    both = Window([*above.lines, *below.lines], above.start, below.end, above.at_start, below.at_end)
+    above, below = (
+        windows.before(logs, cursor, windows.MOST_LINES // 2),
+        windows.after(logs, cursor, windows.MOST_LINES // 2),
+    )
+    both = Window(
+        [*above.lines, *below.lines], above.start, below.end, above.at_start, below.at_end
+    )
     return both, target or (f"{below.lines[0].log}.{below.lines[0].offset}" if below.lines else "")
 
 
 def _place(logs: Sequence[Opened], at: str) -> tuple[Cursor, str] | None:
-    """Before the line at a byte of the only log, or at LOG.BYTE, and that line; before a time; None for anything else."""
+    """Before the line at a byte of the only log, or at LOG.BYTE, and that line; before a time; None
+    for anything else.
+    """
     log, _, offset = at.rpartition(".")
-    if len(at) < 40 and offset.isascii() and offset.isdigit() and (log == "" or (log.isascii() and log.isdigit())):
+    if (
+        len(at) < 40
+        and offset.isascii()
+        and offset.isdigit()
+        and (log == "" or (log.isascii() and log.isdigit()))
+    ):
         wanted = int(log) if log else (logs[0].log.pk if len(logs) == 1 else 0)
         cursor = windows.at_line(logs, wanted, int(offset))
         return cursor, f"{wanted}.{cursor[wanted]}" if wanted in cursor else ""
@@ -232,13 +278,17 @@ def _place(logs: Sequence[Opened], at: str) -> tuple[Cursor, str] | None:
 
 
 def _floor(logs: Sequence[Opened], query: QueryDict) -> Cursor:
-    """The place before which nothing is wanted: as it was told before, or by `tail` lines or `since` so many seconds."""
+    """The place before which nothing is wanted: as it was told before, or by `tail` lines or
+    `since` so many seconds.
+    """
     if floor := query.get("floor"):
         return _cursor(logs, floor)
     if (tail := query.get("tail", "")).isdecimal() and len(tail) < 8:
         return windows.tail_floor(logs, min(int(tail), MOST_TAIL))
     if (since := query.get("since", "")).isdecimal() and len(since) < 9:
-        return windows.at_time(logs, stamps.nanoseconds(timezone.now()) - int(since) * stamps.SECOND)
+        return windows.at_time(
+            logs, stamps.nanoseconds(timezone.now()) - int(since) * stamps.SECOND
+        )
     return windows.starts(logs)
 
 
@@ -246,7 +296,9 @@ def _cursor(logs: Sequence[Opened], text: str) -> Cursor:
     try:
         return windows.sound(logs, windows.read(text))
     except windows.BadCursor:
-        raise UserError("This place in the log cannot be found. Load the page again.", status=400) from None
+        raise UserError(
+            "This place in the log cannot be found. Load the page again.", status=400
+        ) from None
 
 
 def _query(query: QueryDict) -> searching.Query | None:

@@ -1,4 +1,6 @@
-"""A page of logs kept up to date: server-sent events with the lines that come, and with how things stand whenever that changes."""
+"""A page of logs kept up to date: server-sent events with the lines that come, and with how things
+stand whenever that changes.
+"""
 
 import asyncio
 import uuid
@@ -16,14 +18,26 @@ from workloads.views import loglines, logstate
 from workloads.views.logchoice import Choice
 
 STREAM_SECONDS = 30.0
-"""After so long a stream ends and the browser comes back, which asks anew whether its session goes on and may still see this."""
+"""After so long a stream ends and the browser comes back, which asks anew whether its session goes
+on and may still see this.
+"""
 HEARTBEAT = 15.0
 
 
 class Viewer:
-    """Somebody who looks at what they chose. `known` are the logs whose writers they were told of; `cursor` None wants no lines."""
+    """Somebody who looks at what they chose. `known` are the logs whose writers they were told of;
+    `cursor` None wants no lines.
+    """
 
-    def __init__(self, user: User, choice: Choice, *, cursor: Cursor | None, known: Collection[int] = (), pane: bool = False) -> None:
+    def __init__(
+        self,
+        user: User,
+        choice: Choice,
+        *,
+        cursor: Cursor | None,
+        known: Collection[int] = (),
+        pane: bool = False,
+    ) -> None:
         self.user = user
         self.choice = choice
         self.is_over = False
@@ -33,7 +47,9 @@ class Viewer:
         self._teller = logstate.Teller(user, choice, pane=pane)
 
     def look(self, now: Standing, logs: Sequence[Log], sizes: Mapping[int, int]) -> list[str]:
-        """The events that there are to send: how things stand before the lines of it. `is_over` once there will be no other."""
+        """The events that there are to send: how things stand before the lines of it. `is_over`
+        once there will be no other.
+        """
         chosen = self._chosen(logs)
         found = None if self._cursor is None else live.window(chosen, self._cursor, dict(sizes))
         items = [] if found is None else self._items(found, chosen)
@@ -60,10 +76,19 @@ class Viewer:
         return logs[: windows.MOST_LOGS]
 
     def _items(self, found: Window, logs: Sequence[Log]) -> list[loglines.Item]:
-        lines = list(loglines.items(Window(found.lines, found.start, found.end, False, False), {log.pk: log for log in logs}))
+        lines = list(
+            loglines.items(
+                Window(found.lines, found.start, found.end, False, False),
+                {log.pk: log for log in logs},
+            )
+        )
         writing = {line.log for line in found.lines} - self._known
         self._known |= writing
-        return [{"logs": loglines.who([log for log in logs if log.pk in writing])}, *lines] if writing else lines
+        return (
+            [{"logs": loglines.who([log for log in logs if log.pk in writing])}, *lines]
+            if writing
+            else lines
+        )
 
 
 async def events(viewer: Viewer, workload: uuid.UUID) -> AsyncIterator[str]:
@@ -75,7 +100,9 @@ async def events(viewer: Viewer, workload: uuid.UUID) -> AsyncIterator[str]:
         async with live.watching(workload, viewer.choice.attempt) as feed:
             while feed.standing is not None:
                 version = feed.version
-                said = await sync_to_async(_looked, thread_sensitive=False)(viewer, feed.standing, feed.logs, dict(feed.sizes))
+                said = await sync_to_async(_looked, thread_sensitive=False)(
+                    viewer, feed.standing, feed.logs, dict(feed.sizes)
+                )
                 for each in said:
                     yield each
                 if viewer.is_over:
@@ -87,7 +114,9 @@ async def events(viewer: Viewer, workload: uuid.UUID) -> AsyncIterator[str]:
                     return
 
 
-def _looked(viewer: Viewer, now: Standing, logs: Sequence[Log], sizes: Mapping[int, int]) -> list[str]:
+def _looked(
+    viewer: Viewer, now: Standing, logs: Sequence[Log], sizes: Mapping[int, int]
+) -> list[str]:
     try:
         return viewer.look(now, logs, sizes)
     finally:

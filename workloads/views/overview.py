@@ -1,4 +1,6 @@
-"""The overview, the figures of its charts as JSON and as CSV, and the part of a project's page that tells how it stands now."""
+"""The overview, the figures of its charts as JSON and as CSV, and the part of a project's page that
+tells how it stands now.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -27,11 +29,17 @@ CHARTS = ("status", "projects", "departments", "holders", "waiting")
 @require_safe
 @never_cache
 def overview(request: Request) -> HttpResponse:
-    """What there is, who holds it, what waits and what failed; each tile where the reader may see what it is about."""
+    """What there is, who holds it, what waits and what failed; each tile where the reader may see
+    what it is about.
+    """
     access.anywhere(request.user, Verb.VIEW, Entity.OVERVIEW)
     sight = Sight(request.user)
     chosen = request.GET.get("range", "")
-    context: dict[str, Any] = {"sight": sight, "spans": SPANS, "span": chosen if chosen in SPANS else DEFAULT}
+    context: dict[str, Any] = {
+        "sight": sight,
+        "spans": SPANS,
+        "span": chosen if chosen in SPANS else DEFAULT,
+    }
     if sight.sees_nodes:
         clusters = [each.pk for each in sight.clusters]
         held, away = waiting.held(clusters), figures.away(clusters)
@@ -45,7 +53,9 @@ def overview(request: Request) -> HttpResponse:
     if sight.sees_projects or sight.sees_departments:
         now = quotas.held(sight)
         context |= {"projects": quotas.of_projects(sight, now)} if sight.sees_projects else {}
-        context |= {"departments": quotas.of_departments(sight, now)} if sight.sees_departments else {}
+        context |= (
+            {"departments": quotas.of_departments(sight, now)} if sight.sees_departments else {}
+        )
     return render(request, "overview/overview.html", context)
 
 
@@ -70,7 +80,9 @@ def chart(request: Request, chart: str) -> HttpResponse:
 @require_safe
 @never_cache
 def project_now(request: Request, pk: int) -> HttpResponse:
-    """How a project stands, as the part of its page that is asked for again while it is looked at."""
+    """How a project stands, as the part of its page that is asked for again while it is looked
+    at.
+    """
     found = _project(request, pk)
     return render(request, project_page.TEMPLATE, project_page.now(found, request.user))
 
@@ -85,7 +97,11 @@ def project_allocation(request: Request, pk: int) -> HttpResponse:
 
 
 def _project(request: Request, pk: int) -> Project:
-    seen = Project.objects.visible_to(request.user).select_related("department", "cluster").defer("cluster__kubeconfig")
+    seen = (
+        Project.objects.visible_to(request.user)
+        .select_related("department", "cluster")
+        .defer("cluster__kubeconfig")
+    )
     found: Project = get_object_or_404(seen, pk=pk)
     return found
 
@@ -114,7 +130,10 @@ def _allocation(request: Request, projects: Ids, file: str) -> HttpResponse:
     return JsonResponse(
         {
             "at": [int(moment.timestamp()) for moment in found.moments],
-            "lines": [{"name": line.name, "project": line.project, "points": line.points} for line in found.lines],
+            "lines": [
+                {"name": line.name, "project": line.project, "points": line.points}
+                for line in found.lines
+            ],
             "quota": found.quota,
             "idle": found.idle,
             "running": found.running,
@@ -124,8 +143,21 @@ def _allocation(request: Request, projects: Ids, file: str) -> HttpResponse:
 
 
 def _lines(found: History) -> Iterator[Sequence[object]]:
-    yield ["Time (UTC)", *(line.name for line in found.lines), "GPU quota", "Idle GPUs", "Running workloads", "Waiting workloads"]
-    columns = [*(line.points for line in found.lines), found.quota, found.idle, found.running, found.waiting]
+    yield [
+        "Time (UTC)",
+        *(line.name for line in found.lines),
+        "GPU quota",
+        "Idle GPUs",
+        "Running workloads",
+        "Waiting workloads",
+    ]
+    columns = [
+        *(line.points for line in found.lines),
+        found.quota,
+        found.idle,
+        found.running,
+        found.waiting,
+    ]
     for number, moment in enumerate(found.moments):
         yield [moment.strftime("%Y-%m-%d %H:%M:%S"), *(column[number] for column in columns)]
 
@@ -133,27 +165,50 @@ def _lines(found: History) -> Iterator[Sequence[object]]:
 def _table(request: Request, sight: Sight, chart: str) -> Iterator[Sequence[object]]:
     if chart == "status" and sight.sees_workloads:
         yield ["Status", "Workloads"]
-        yield from ([status.label, count] for status, count in attention.counts(sight.workload_rows()).items())
-    elif (chart == "projects" and sight.sees_projects) or (chart == "departments" and sight.sees_departments):
+        yield from (
+            [status.label, count]
+            for status, count in attention.counts(sight.workload_rows()).items()
+        )
+    elif (chart == "projects" and sight.sees_projects) or (
+        chart == "departments" and sight.sees_departments
+    ):
         every = quotas.all_projects if chart == "projects" else quotas.all_departments
-        yield ["Project" if chart == "projects" else "Department", "Allocated GPUs", "GPU quota", "GPU limit"]
-        yield from ([row.name, row.held, row.quota, row.limit] for row in every(sight, quotas.held(sight)))
+        yield [
+            "Project" if chart == "projects" else "Department",
+            "Allocated GPUs",
+            "GPU quota",
+            "GPU limit",
+        ]
+        yield from (
+            [row.name, row.held, row.quota, row.limit] for row in every(sight, quotas.held(sight))
+        )
     elif chart == "holders" and sight.sees_nodes:
         yield ["Holder", "GPUs", "Of these preemptible"]
         clusters = [each.pk for each in sight.clusters]
-        found = holding.holders(clusters, sight.workloads, waiting.held(clusters), figures.away(clusters))
+        found = holding.holders(
+            clusters, sight.workloads, waiting.held(clusters), figures.away(clusters)
+        )
         yield from ([row.name, row.gpus, row.preemptible] for row in found.rows)
     elif chart == "waiting" and sight.sees_workloads:
         yield ["Workload", "Project", "Status", "Since (UTC)", "Requested GPUs", "Why"]
         for each in attention.longest_waiting(sight.workload_rows(), request.user):
             row = each.workload
             since = row.status_at.strftime("%Y-%m-%d %H:%M:%S")
-            yield [row.name, row.project.name, row.state.label, since, row.gpus_requested, each.sentence]
+            yield [
+                row.name,
+                row.project.name,
+                row.state.label,
+                since,
+                row.gpus_requested,
+                each.sentence,
+            ]
     else:
         raise Http404("There is nothing here that you may see.")
 
 
 def _csv(file: str, lines: Iterable[Sequence[object]]) -> HttpResponse:
-    answer = HttpResponse("".join(lists.csv_line(line) for line in lines), content_type="text/csv; charset=utf-8")
+    answer = HttpResponse(
+        "".join(lists.csv_line(line) for line in lines), content_type="text/csv; charset=utf-8"
+    )
     answer["Content-Disposition"] = f'attachment; filename="{file}.csv"'
     return answer

@@ -36,15 +36,30 @@ class Line:
 
 @require_GET
 def effective(request: Request) -> HttpResponse:
-    """For a project that the reader chooses among those whose policies they may see; and for the kind of workloads that they choose."""
+    """For a project that the reader chooses among those whose policies they may see; and for the
+    kind of workloads that they choose.
+    """
     projects = list(Project.objects.where(request.user, SEES).order_by("name")[:MOST_PROJECTS])
     asked = request.GET.get("project", "")
     chosen = next((each for each in projects if not asked or str(each.pk) == asked), None)
     if chosen is None and asked:
         raise Http404("There is no such project among those that you may see.")
-    architecture = next((each for each in Architecture if each.value == request.GET.get("for")), Architecture.DISTRIBUTED)
-    context = {"projects": projects, "project": chosen, "architecture": architecture, "architectures": list(Architecture)}
-    return page(request, "policies/effective.html", "policies/_effective.html", context | (told(chosen, architecture) if chosen else {}))
+    architecture = next(
+        (each for each in Architecture if each.value == request.GET.get("for")),
+        Architecture.DISTRIBUTED,
+    )
+    context = {
+        "projects": projects,
+        "project": chosen,
+        "architecture": architecture,
+        "architectures": list(Architecture),
+    }
+    return page(
+        request,
+        "policies/effective.html",
+        "policies/_effective.html",
+        context | (told(chosen, architecture) if chosen else {}),
+    )
 
 
 def told(project: Project, architecture: Architecture = Architecture.DISTRIBUTED) -> dict[str, Any]:
@@ -70,4 +85,12 @@ def _line(limits: AnyLimits, conflicts: Sequence[str]) -> Line:
         words = ", ".join(filter(None, (words, "must be given")))
     is_locked = isinstance(limits, Limits) and limits.locked is not None
     sources = tuple(dict.fromkeys((*limits.sources, *(given.by if given else ()))))
-    return Line(field.section, field.label, words, field.kind.words(given.value) if given else "", is_locked, sources, conflicts)
+    return Line(
+        field.section,
+        field.label,
+        words,
+        field.kind.words(given.value) if given else "",
+        is_locked,
+        sources,
+        conflicts,
+    )

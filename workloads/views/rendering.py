@@ -1,4 +1,6 @@
-"""A row of the table as HTML: the same for everybody who may see it, so it is made once for each change and kept."""
+"""A row of the table as HTML: the same for everybody who may see it, so it is made once for each
+change and kept.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +30,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """How long a workload ran in all its attempts until now, as its time limit counts it; `since` is when it went on, while it runs."""
+    """How long a workload ran in all its attempts until now, as its time limit counts it; `since`
+    is when it went on, while it runs.
+    """
 
     seconds: float
     before: float
@@ -44,7 +48,10 @@ def runtimes(workloads: Sequence[Workload]) -> Mapping[UUID, Runtime]:
     """The running time of each by its id. One query for all of them."""
     now = timezone.now()
     found = limits.runs(workloads, now)
-    return {key: Runtime(ran.seconds(now), ran.before, ran.since.isoformat() if ran.since else "") for key, ran in found.items()}
+    return {
+        key: Runtime(ran.seconds(now), ran.before, ran.since.isoformat() if ran.since else "")
+        for key, ran in found.items()
+    }
 
 
 def created(workload: Workload) -> int:
@@ -67,4 +74,6 @@ def rows(workloads: Iterable[Workload]) -> list[Row]:
 
 def render(workload: Workload, ran: Runtime) -> str:
     """One row. It is given the workload alone: nothing of the one who looks can get into it."""
-    return str(get_template(TEMPLATE).render({"w": workload, "runtime": ran, "created": created(workload)})).strip()
+    return str(
+        get_template(TEMPLATE).render({"w": workload, "runtime": ran, "created": created(workload)})
+    ).strip()

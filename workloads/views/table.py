@@ -1,4 +1,6 @@
-"""The table of workloads: the page, what changed on it, and its rows as CSV. Everything that was chosen is in the address."""
+"""The table of workloads: the page, what changed on it, and its rows as CSV. Everything that was
+chosen is in the address.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -41,7 +43,12 @@ def table(request: Request) -> HttpResponse:
     # Before the rows: what changes between the two is told again, not lost.
     position = queries.position()
     found = filters.apply(queries.in_projects(visible))
-    page = lists.page(found, order, request.GET.get("page", ""), shown=queries.rows_for_table(Workload.objects.all()))
+    page = lists.page(
+        found,
+        order,
+        request.GET.get("page", ""),
+        shown=queries.rows_for_table(Workload.objects.all()),
+    )
     shown = columns.chosen(request)
     context = _table_context(request, filters, order, page, shown) | {"position": position}
     context |= _choices(request.user, filters)
@@ -59,7 +66,11 @@ def table(request: Request) -> HttpResponse:
 
 
 def _table_context(
-    request: Request, filters: Filters, order: lists.Order, page: "lists.Page[Workload]", shown: Sequence[str]
+    request: Request,
+    filters: Filters,
+    order: lists.Order,
+    page: "lists.Page[Workload]",
+    shown: Sequence[str],
 ) -> dict[str, Any]:
     sort = "" if order is queries.NEWEST else order.name
     here = reverse("workloads")
@@ -69,7 +80,9 @@ def _table_context(
         query = filters.query(*asked, *more)
         return f"{here}?{query}" if query else here
 
-    links = {name: link(("sort", "" if name == queries.NEWEST.name else name)) for name in queries.ORDERS}
+    links = {
+        name: link(("sort", "" if name == queries.NEWEST.name else name)) for name in queries.ORDERS
+    }
     query = filters.query(("sort", sort))
     return {
         "rows": rendering.rows(page.rows),
@@ -91,21 +104,35 @@ def _table_context(
 
 def _choices(user: User, filters: Filters) -> dict[str, Any]:
     """What the filters offer: three queries at most, whatever the table holds."""
-    projects = list(Project.objects.visible_to(user).only("id", "name").order_by("name")[:MOST_CHOICES])
+    projects = list(
+        Project.objects.visible_to(user).only("id", "name").order_by("name")[:MOST_CHOICES]
+    )
     people = User.objects.filter(is_service=False)
     visible = visible_projects(user)
     if visible is not None:
-        people = people.filter(pk__in=Workload.objects.filter(project__in=visible).values("submitted_by"))
+        people = people.filter(
+            pk__in=Workload.objects.filter(project__in=visible).values("submitted_by")
+        )
     return {
         "choices": {
-            "status": [(each.value, each.label, each.value in filters.statuses) for each in Status if each is not Status.DELETING],
+            "status": [
+                (each.value, each.label, each.value in filters.statuses)
+                for each in Status
+                if each is not Status.DELETING
+            ],
             "project": [(each.pk, each.name, each.pk in filters.projects) for each in projects],
-            "framework": [(value, label, value in filters.frameworks) for value, label in FRAMEWORKS.items()],
-            "people": list(people.order_by("username").values_list("username", flat=True)[:MOST_CHOICES]),
+            "framework": [
+                (value, label, value in filters.frameworks) for value, label in FRAMEWORKS.items()
+            ],
+            "people": list(
+                people.order_by("username").values_list("username", flat=True)[:MOST_CHOICES]
+            ),
             "age": [(key, label) for key, (label, _) in AGES.items()],
         },
         "may_submit": user.rights.anywhere(Permission(Entity.WORKLOADS, Verb.CREATE)),
-        "may_not": may_not(user, Verb.CREATE, Entity.WORKLOADS, words="New workload", icon="plus", anywhere=True),
+        "may_not": may_not(
+            user, Verb.CREATE, Entity.WORKLOADS, words="New workload", icon="plus", anywhere=True
+        ),
     }
 
 
@@ -126,8 +153,16 @@ def after(query: QueryDict) -> int:
 
 def as_data(news: queries.Changes) -> dict[str, Any]:
     """What a page is told, by poll and by stream alike."""
-    rows = [{"id": row.id, "created": row.created, "html": row.html} for row in rendering.rows(news.rows)]
-    return {"position": news.position, "rows": rows, "gone": [str(id) for id in news.gone], "reset": news.reset}
+    rows = [
+        {"id": row.id, "created": row.created, "html": row.html}
+        for row in rendering.rows(news.rows)
+    ]
+    return {
+        "position": news.position,
+        "rows": rows,
+        "gone": [str(id) for id in news.gone],
+        "reset": news.reset,
+    }
 
 
 @require_safe
@@ -138,15 +173,33 @@ def as_csv(request: Request) -> StreamingHttpResponse:
     order = queries.ORDERS[columns.order_words(request)]
     found = filters.apply(queries.in_projects(visible_projects(request.user)))
     answer = StreamingHttpResponse(_lines(found, order), content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="workloads-{timezone.now():%Y%m%d-%H%M}.csv"'
+    answer["Content-Disposition"] = (
+        f'attachment; filename="workloads-{timezone.now():%Y%m%d-%H%M}.csv"'
+    )
     return answer
 
 
 _CSV_HEAD = (
-    "Workload", "Id", "Architecture", "Framework", "Status", "Status since", "Reason", "Project", "Submitted by", "Preemptible",
-    "Running pods", "Requested pods", "Pods ended", "GPU request", "GPU memory request (MiB)", "GPU allocation",
-    "Created", "Runtime (s)", "Attempt",
-)  # fmt: skip
+    "Workload",
+    "Id",
+    "Architecture",
+    "Framework",
+    "Status",
+    "Status since",
+    "Reason",
+    "Project",
+    "Submitted by",
+    "Preemptible",
+    "Running pods",
+    "Requested pods",
+    "Pods ended",
+    "GPU request",
+    "GPU memory request (MiB)",
+    "GPU allocation",
+    "Created",
+    "Runtime (s)",
+    "Attempt",
+)
 
 
 async def _lines(found: Any, order: lists.Order) -> AsyncIterator[str]:
@@ -165,9 +218,24 @@ async def _lines(found: Any, order: lists.Order) -> AsyncIterator[str]:
 def _line(row: Workload, ran: float) -> str:
     return lists.csv_line(
         (
-            row.name, row.pk, row.architecture, row.framework_label, row.state.label, row.status_at.isoformat(), row.reason,
-            row.project.name, row.submitted_by.username if row.submitted_by else "", "yes" if row.preemptible else "no",
-            row.running_pods, row.requested_pods, row.ended, row.gpus_requested, row.gpu_memory_requested, row.gpus_allocated,
-            row.created_at.isoformat(), round(ran, 1), row.attempt,
+            row.name,
+            row.pk,
+            row.architecture,
+            row.framework_label,
+            row.state.label,
+            row.status_at.isoformat(),
+            row.reason,
+            row.project.name,
+            row.submitted_by.username if row.submitted_by else "",
+            "yes" if row.preemptible else "no",
+            row.running_pods,
+            row.requested_pods,
+            row.ended,
+            row.gpus_requested,
+            row.gpu_memory_requested,
+            row.gpus_allocated,
+            row.created_at.isoformat(),
+            round(ran, 1),
+            row.attempt,
         )
-    )  # fmt: skip
+    )

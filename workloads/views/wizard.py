@@ -1,4 +1,6 @@
-"""The wizard: a draft is filled in step by step, reviewed and submitted. What is typed is stored before it is judged."""
+"""The wizard: a draft is filled in step by step, reviewed and submitted. What is typed is stored
+before it is judged.
+"""
 
 import json
 import shlex
@@ -22,7 +24,12 @@ from projects.models import Project
 from projects.permissions import Entity, Permission, Verb
 from workloads import actions, blueprint, fit
 from workloads.forms.filling import Filling, with_special
-from workloads.forms.inwords import compute_in_words, configuration_in_words, in_words, volume_in_words
+from workloads.forms.inwords import (
+    compute_in_words,
+    configuration_in_words,
+    in_words,
+    volume_in_words,
+)
 from workloads.forms.pods import PodForm
 from workloads.forms.steps import Step, step_of
 from workloads.forms.templating import APPLIED, MAKING
@@ -40,15 +47,24 @@ STORED_AT = "at"
 @require_GET
 @never_cache
 def new(request: Request) -> HttpResponse:
-    """Start a draft, empty or filled in by a workload or a template, and go to its first step; or save a workload as a template."""
+    """Start a draft, empty or filled in by a workload or a template, and go to its first step; or
+    save a workload as a template.
+    """
     if request.GET.get("as") == "template":
         access.anywhere(request.user, Verb.CREATE, Entity.TEMPLATES)
     if not actionable(request.user, Verb.CREATE, Entity.WORKLOADS).exists():
-        raise NotAllowed("You may launch workloads in no project. Ask the administrator of a project to make you its member.")
+        raise NotAllowed(
+            "You may launch workloads in no project. Ask the administrator of a project to make "
+            "you its member."
+        )
     if "copy" in request.GET:
         data = drafting.copied(request, request.GET["copy"])
     else:
-        data = drafting.from_template(request, request.GET["template"]) if "template" in request.GET else {}
+        data = (
+            drafting.from_template(request, request.GET["template"])
+            if "template" in request.GET
+            else {}
+        )
     if data and request.GET.get("as") == "template":
         data = {name: value for name, value in data.items() if name != APPLIED}
         return redirect("wizard-template", drafting.begun(request.user, data | {MAKING: {}}).pk)
@@ -92,7 +108,9 @@ def _step(word: str) -> Step:
 
 
 def _store(draft: Draft, step: Step, what: Typed, at: str = "") -> None:
-    """Keep what was typed into one step. `at` counts up in the browser, so that what was sent earlier and comes later changes nothing."""
+    """Keep what was typed into one step. `at` counts up in the browser, so that what was sent
+    earlier and comes later changes nothing.
+    """
     moment = int(at) if at.isascii() and at.isdecimal() and len(at) < 16 else 0
     with transaction.atomic():
         fresh = Draft.objects.select_for_update().get(pk=draft.pk)
@@ -141,7 +159,9 @@ def _beside(filling: Filling, step: Step, by: int) -> Step:
     return steps[min(max(at + by, 0), len(steps) - 1)]
 
 
-def _show(request: Request, draft: Draft, filling: Filling, step: Step, status: int = 200) -> HttpResponse:
+def _show(
+    request: Request, draft: Draft, filling: Filling, step: Step, status: int = 200
+) -> HttpResponse:
     steps = filling.steps
     at = steps.index(step)
     wrong = filling.first_wrong(Step.REVIEW) if status == 200 and step is not Step.REVIEW else None
@@ -159,12 +179,20 @@ def _show(request: Request, draft: Draft, filling: Filling, step: Step, status: 
         }
         for number, each in enumerate(steps, 1)
     ]
-    context: dict[str, Any] = {"draft": draft, "filling": filling, "step": step, "stepper": stepper, "first": at == 0}
+    context: dict[str, Any] = {
+        "draft": draft,
+        "filling": filling,
+        "step": step,
+        "stepper": stepper,
+        "first": at == 0,
+    }
     context["label"] = filling.label(step)
     context["form"] = filling.form(step) if step is not Step.REVIEW else None
     if step is Step.REVIEW:
         context |= _review(request, filling)
-        context["may_save_template"] = request.user.rights.anywhere(Permission(Entity.TEMPLATES, Verb.CREATE))
+        context["may_save_template"] = request.user.rights.anywhere(
+            Permission(Entity.TEMPLATES, Verb.CREATE)
+        )
     return render(request, f"workloads/wizard/{step.value}.html", context, status=status)
 
 
@@ -182,7 +210,12 @@ def _review(request: Request, filling: Filling) -> dict[str, Any]:
         "server_compute": compute_in_words(spec.server_setup.compute),
         "command": in_words(setup.environment.command),
         "arguments": in_words(setup.environment.args),
-        "master_differs": [group.title for _, groups in filling.master.sections for group in groups if group.differs]
+        "master_differs": [
+            group.title
+            for _, groups in filling.master.sections
+            for group in groups
+            if group.differs
+        ]
         if spec.has_master
         else [],
         "volumes": [volume_in_words(volume) for volume in setup.volumes],
@@ -199,7 +232,9 @@ def _review(request: Request, filling: Filling) -> dict[str, Any]:
 
 
 def _yaml(spec: Spec, project: Project) -> str:
-    """Its objects on that project's cluster; "" where it cannot be built for it, which the refusals tell of."""
+    """Its objects on that project's cluster; "" where it cannot be built for it, which the refusals
+    tell of.
+    """
     try:
         return as_yaml(blueprint.of_spec(spec, project))
     except CannotBuild:
@@ -207,7 +242,9 @@ def _yaml(spec: Spec, project: Project) -> str:
 
 
 def curl(request: Request, spec: Spec, filling: Filling) -> str:
-    """The same submission as one command for a shell. The token is left to the shell's variable TOKEN."""
+    """The same submission as one command for a shell. The token is left to the shell's variable
+    TOKEN.
+    """
     project = filling.project
     assert project is not None
     body = as_rest(spec, project_id=str(project.pk), cluster_id=str(project.cluster_id))
@@ -221,9 +258,13 @@ def curl(request: Request, spec: Spec, filling: Filling) -> str:
 
 
 def _submit(request: Request, draft: Draft) -> HttpResponse:
-    """Launch what the draft says, once however often it is asked; or open the step that has what is wrong."""
+    """Launch what the draft says, once however often it is asked; or open the step that has what is
+    wrong.
+    """
     if request.POST.get("go") == "back":
-        return redirect("wizard", draft.pk, _beside(Filling(draft.data, request.user), Step.REVIEW, -1).value)
+        return redirect(
+            "wizard", draft.pk, _beside(Filling(draft.data, request.user), Step.REVIEW, -1).value
+        )
     filling = Filling(draft.data, request.user)
     if (wrong := filling.first_wrong(Step.REVIEW)) is not None:
         return _show(request, draft, filling, wrong, status=422)
@@ -236,7 +277,9 @@ def _submit(request: Request, draft: Draft) -> HttpResponse:
             fresh = Draft.objects.select_for_update().get(pk=draft.pk)
             if SUBMITTED in fresh.data:
                 return redirect("workloads")
-            workload = actions.submit(spec, project=filling.project, by=request.user, assets=filling.used)
+            workload = actions.submit(
+                spec, project=filling.project, by=request.user, assets=filling.used
+            )
             fresh.data = {SUBMITTED: str(workload.pk)}
             fresh.save(update_fields=["data", "updated_at"])
     except Clash as clash:
@@ -244,6 +287,12 @@ def _submit(request: Request, draft: Draft) -> HttpResponse:
         return _show(request, draft, filling, Step.START, status=422)
     except Invalid as refused:
         steps = [filling.blame(Problem(field, text)) for field, text in refused.problems]
-        return _show(request, draft, filling, min(steps, key=filling.steps.index, default=step_of("name")), status=422)
+        return _show(
+            request,
+            draft,
+            filling,
+            min(steps, key=filling.steps.index, default=step_of("name")),
+            status=422,
+        )
     messages.success(request, f"{workload.name} was submitted. It shows here as it starts.")
     return redirect("workloads")

@@ -1,4 +1,6 @@
-"""NEW ENVIRONMENT, NEW COMPUTE RESOURCE and NEW DATA SOURCE inside the wizard: made in place, chosen at once, and nothing typed is lost."""
+"""NEW ENVIRONMENT, NEW COMPUTE RESOURCE and NEW DATA SOURCE inside the wizard: made in place,
+chosen at once, and nothing typed is lost.
+"""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -36,9 +38,11 @@ KINDS: Mapping[str, Kind] = {kind.key: kind for kind in (ENVIRONMENT, COMPUTE, D
 @require_http_methods(["GET", "POST"])
 @never_cache
 def new_asset(request: Request, draft: uuid.UUID, kind: str) -> HttpResponse:
-    """The form of a new asset, in the page's dialog or as a page of its own; made, it is chosen in the draft.
+    """The form of a new asset, in the page's dialog or as a page of its own; made, it is chosen in
+    the draft.
 
-    Of a kind that has several subtypes, ?type= is one of these; without it they are shown to choose from.
+    Of a kind that has several subtypes, ?type= is one of these; without it they are shown to choose
+    from.
     """
     found = get_object_or_404(Draft, pk=draft, user=request.user)
     filling = Filling(found.data, request.user)
@@ -50,13 +54,20 @@ def new_asset(request: Request, draft: uuid.UUID, kind: str) -> HttpResponse:
     if wanted is None:
         return _types(request, found, KINDS[kind])
     if request.method != "POST":
-        return _form(request, found, kind, _bound(filling, wanted, defaults_of(wanted, str(of_project(filling.project)))))
+        return _form(
+            request,
+            found,
+            kind,
+            _bound(filling, wanted, defaults_of(wanted, str(of_project(filling.project)))),
+        )
     what = typed(request.POST, ("add", "remove"))
     form = _bound(filling, wanted, what)
     if form.rows is not None and "add" in request.POST:
         return _form(request, found, kind, _bound(filling, wanted, with_row(what, form.rows)))
     if "remove" in request.POST:
-        return _form(request, found, kind, _bound(filling, wanted, without_row(what, request.POST["remove"])))
+        return _form(
+            request, found, kind, _bound(filling, wanted, without_row(what, request.POST["remove"]))
+        )
     made = _made(request, form)
     if made is None:
         return _form(request, found, kind, form, status=422)
@@ -74,8 +85,14 @@ def _types(request: Request, draft: Draft, kind: Kind) -> HttpResponse:
     """What it shall be, of a kind that has several subtypes."""
     if not kind.has_subtypes:
         raise Http404(f"There is no such {kind.noun}.")
-    context = {"draft": draft, "kind": kind, "types": [(name, form.label) for name, form in kind.forms.items()]}
-    return page(request, "workloads/wizard/asset_types.html", "workloads/wizard/_asset_types.html", context)
+    context = {
+        "draft": draft,
+        "kind": kind,
+        "types": [(name, form.label) for name, form in kind.forms.items()],
+    }
+    return page(
+        request, "workloads/wizard/asset_types.html", "workloads/wizard/_asset_types.html", context
+    )
 
 
 def _bound(filling: Filling, form: type[AssetForm], data: Typed) -> AssetForm:
@@ -91,7 +108,12 @@ def _scopes(filling: Filling, form: type[AssetForm]) -> Sequence[Choice]:
     """The draft's project, and whatever is above it, where the person may make such an asset."""
     assert filling.project is not None
     able = scopes(filling.user, Permission(form.model.entity, Verb.CREATE))
-    above = (TENANT, of_cluster(filling.project.cluster_id), of_department(filling.project.department_id), of_project(filling.project))
+    above = (
+        TENANT,
+        of_cluster(filling.project.cluster_id),
+        of_department(filling.project.department_id),
+        of_project(filling.project),
+    )
     return [each for each in able if each[0] in above]
 
 
@@ -109,13 +131,31 @@ def _choose(draft: Draft, kind: str, key: str) -> None:
     with transaction.atomic():
         fresh = Draft.objects.select_for_update().get(pk=draft.pk)
         step: dict[str, Any] = fresh.data.get(Step.SETUP) or setup_step.defaults()
-        chosen = {CHOSEN: [*step.get(CHOSEN, []), key]} if kind == DATA_SOURCE.key else {f"{kind}_choice": [key]}
+        chosen = (
+            {CHOSEN: [*step.get(CHOSEN, []), key]}
+            if kind == DATA_SOURCE.key
+            else {f"{kind}_choice": [key]}
+        )
         fresh.data[Step.SETUP.value] = step | chosen
         fresh.save(update_fields=["data", "updated_at"])
     draft.data = fresh.data
 
 
-def _form(request: Request, draft: Draft, kind: str, form: AssetForm, status: int = 200) -> HttpResponse:
-    context = {"draft": draft, "form": form, "kind": kind, "noun": KINDS[kind].noun, "in_wizard": True}
+def _form(
+    request: Request, draft: Draft, kind: str, form: AssetForm, status: int = 200
+) -> HttpResponse:
+    context = {
+        "draft": draft,
+        "form": form,
+        "kind": kind,
+        "noun": KINDS[kind].noun,
+        "in_wizard": True,
+    }
     context["fields"] = KINDS[kind].fields_template
-    return page(request, "workloads/wizard/new_asset.html", "workloads/wizard/_new_asset.html", context, status=status)
+    return page(
+        request,
+        "workloads/wizard/new_asset.html",
+        "workloads/wizard/_new_asset.html",
+        context,
+        status=status,
+    )

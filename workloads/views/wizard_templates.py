@@ -1,4 +1,6 @@
-"""Templates made in the wizard: a draft that is to become one, the page that saves it, and the cards of the first step."""
+"""Templates made in the wizard: a draft that is to become one, the page that saves it, and the
+cards of the first step.
+"""
 
 import uuid
 from typing import Any
@@ -45,7 +47,11 @@ def design(request: Request) -> HttpResponse:
 @never_cache
 def redesign(request: Request, key: uuid.UUID) -> HttpResponse:
     """Change a template's steps in the wizard; it stays as it is until it is saved."""
-    return redirect("wizard", drafting.begun(request.user, drafting.of_template(request, key)).pk, Step.START.value)
+    return redirect(
+        "wizard",
+        drafting.begun(request.user, drafting.of_template(request, key)).pk,
+        Step.START.value,
+    )
 
 
 @writes
@@ -55,16 +61,24 @@ def choices(request: Request, draft: uuid.UUID) -> HttpResponse:
     """The template cards of the project that is being chosen."""
     found = drafting.reach(request, draft)
     typed_start = Filling(found.data, request.user).typed(Step.START)
-    asked = {name: [request.GET[name].replace("\x00", "")] for name in ("project", "template") if name in request.GET}
+    asked = {
+        name: [request.GET[name].replace("\x00", "")]
+        for name in ("project", "template")
+        if name in request.GET
+    }
     filling = Filling(found.data | {Step.START.value: typed_start | asked}, request.user)
-    return render(request, "workloads/wizard/_template_choice.html", {"draft": found, "form": filling.start})
+    return render(
+        request, "workloads/wizard/_template_choice.html", {"draft": found, "form": filling.start}
+    )
 
 
 @writes
 @require_http_methods(["GET", "POST"])
 @never_cache
 def save(request: Request, draft: uuid.UUID) -> HttpResponse:
-    """What the template is called, who can use it, and what stays as it is; and then it is made, or changed."""
+    """What the template is called, who can use it, and what stays as it is; and then it is made, or
+    changed.
+    """
     found = drafting.reach(request, draft)
     if SUBMITTED in found.data:
         return redirect("workloads")
@@ -95,7 +109,9 @@ def save(request: Request, draft: uuid.UUID) -> HttpResponse:
 
 
 def _changed(request: Request, filling: Filling) -> Template | None:
-    """The template that the draft changes; None where it makes a new one, also where that was deleted meanwhile."""
+    """The template that the draft changes; None where it makes a new one, also where that was
+    deleted meanwhile.
+    """
     key = (filling.making or {}).get("template")
     return actions.reach(Template, uuid.UUID(key), request.user) if key else None
 
@@ -117,7 +133,9 @@ def _form(request: Request, filling: Filling, template: Template | None) -> Save
         "form": filling.form_of_template,
     }
     words, scopes = template_words.words(filling), choices_of(request.user, TEMPLATE, template)
-    return SavedTemplateForm(data, draft=draft, words=words, scopes=scopes, by=request.user, asset=template)
+    return SavedTemplateForm(
+        data, draft=draft, words=words, scopes=scopes, by=request.user, asset=template
+    )
 
 
 def _start(request: Request, filling: Filling) -> dict[str, list[str]]:
@@ -139,20 +157,44 @@ def _save(request: Request, form: SavedTemplateForm, template: Template | None) 
 
 
 def _show(
-    request: Request, draft: Draft, filling: Filling, form: SavedTemplateForm, template: Template | None, status: int = 200
+    request: Request,
+    draft: Draft,
+    filling: Filling,
+    form: SavedTemplateForm,
+    template: Template | None,
+    status: int = 200,
 ) -> HttpResponse:
-    context: dict[str, Any] = {"draft": draft, "filling": filling, "form": form, "template": template}
+    context: dict[str, Any] = {
+        "draft": draft,
+        "filling": filling,
+        "form": form,
+        "template": template,
+    }
     if template is not None:
         context |= _meanwhile(request, filling, form, template, is_late=status == 409)
     return render(request, "workloads/wizard/save_template.html", context, status=status)
 
 
-def _meanwhile(request: Request, filling: Filling, form: SavedTemplateForm, template: Template, *, is_late: bool) -> dict[str, Any]:
+def _meanwhile(
+    request: Request,
+    filling: Filling,
+    form: SavedTemplateForm,
+    template: Template,
+    *,
+    is_late: bool,
+) -> dict[str, Any]:
     """What the form started from: the template as it was when the draft was begun."""
     making = filling.making or {}
     if is_late:
         now = drafting.flat(template)
-        return editing.fields(template.version, now, sent=request.POST, form=form, by=template.updated_by, at=template.updated_at)
+        return editing.fields(
+            template.version,
+            now,
+            sent=request.POST,
+            form=form,
+            by=template.updated_by,
+            at=template.updated_at,
+        )
     if request.method == "POST":
         return {"started_from": request.POST.get(editing.FIELD, "")}
     return editing.fields(making["version"], making["was"])

@@ -1,4 +1,6 @@
-"""`manage.py cluster NAME FILE`: reach a Kubernetes cluster with a kubeconfig, from now on or in another way than before."""
+"""`manage.py cluster NAME FILE`: reach a Kubernetes cluster with a kubeconfig, from now on or in
+another way than before.
+"""
 
 import sys
 from argparse import ArgumentParser
@@ -15,7 +17,10 @@ from console.errors import UserError
 
 
 class Command(BaseCommand):
-    help = "Registers a cluster by its kubeconfig (credentials inline), or gives a registered one a new kubeconfig, and asks it how it is."
+    help = (
+        "Registers a cluster by its kubeconfig (credentials inline), or gives a registered one a "
+        "new kubeconfig, and asks it how it is."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", help="as pages and the API show it")
@@ -23,19 +28,32 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            text = sys.stdin.read() if options["kubeconfig"] == "-" else Path(options["kubeconfig"]).read_text()
+            text = (
+                sys.stdin.read()
+                if options["kubeconfig"] == "-"
+                else Path(options["kubeconfig"]).read_text()
+            )
             # What an old key encrypted is of no interest: the new credentials stand in its place.
             known = Cluster.objects.there().filter(name=options["name"]).defer("kubeconfig").first()
             if known is None:
-                known = actions.register(ClusterForm.base_fields["name"].clean(options["name"]), text)
+                known = actions.register(
+                    ClusterForm.base_fields["name"].clean(options["name"]), text
+                )
             else:
                 actions.reconnect(known, text)
         except ValidationError as refusal:
-            raise CommandError(f"The name cannot be used. {' '.join(refusal.messages)}") from refusal
+            raise CommandError(
+                f"The name cannot be used. {' '.join(refusal.messages)}"
+            ) from refusal
         except (OSError, UnicodeDecodeError, UserError) as refusal:
             raise CommandError(str(refusal)) from refusal
         tasks.heartbeat(str(known.pk))
         known = Cluster.objects.defer("kubeconfig").get(pk=known.pk)
         if known.unreachable_since is not None:
-            raise CommandError(f"{known.name} is registered, but it does not answer: {known.trouble}")
-        self.stdout.write(f"{known.name} at {known.server} answers (Kubernetes {known.version}). Make a project on it to use it.")
+            raise CommandError(
+                f"{known.name} is registered, but it does not answer: {known.trouble}"
+            )
+        self.stdout.write(
+            f"{known.name} at {known.server} answers (Kubernetes {known.version}). Make a "
+            "project on it to use it."
+        )

@@ -1,6 +1,8 @@
-"""Reading objects that clients send as protobuf: kubectl does for what it makes itself (`create namespace`, `auth can-i`).
+"""Reading objects that clients send as protobuf: kubectl does for what it makes itself (`create
+namespace`, `auth can-i`).
 
-Only reading: every such client also takes JSON. The result is what the same object is in JSON; `messages.json` holds the numbers.
+Only reading: every such client also takes JSON. The result is what the same object is in JSON;
+`messages.json` holds the numbers.
 """
 
 import base64
@@ -31,7 +33,9 @@ class BadProtobuf(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One field of a message. `name` is "" when the message's own fields are those of its parent in JSON."""
+    """One field of a message. `name` is "" when the message's own fields are those of its parent in
+    JSON.
+    """
 
     name: str
     kind: str
@@ -42,14 +46,18 @@ class _Field:
 def decode(raw: bytes) -> dict[str, Any]:
     """The object in an envelope, with its kind and apiVersion. Raises BadProtobuf."""
     if not raw.startswith(MAGIC):
-        raise BadProtobuf("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+        raise BadProtobuf(
+            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+        )
     envelope = _values(raw[len(MAGIC) :])
     type_meta = _values(_bytes(envelope.get(1, [b""])[-1]))
     api_version, kind = (_text(type_meta.get(number, [b""])[-1]) for number in (1, 2))
     message = _kinds().get(f"{api_version}/{kind}")
     if message is None:
         raise BadProtobuf(f'no kind "{kind[:64]}" is registered for version "{api_version[:64]}"')
-    return {"kind": kind, "apiVersion": api_version} | _message(_bytes(envelope.get(2, [b""])[-1]), message, 0)
+    return {"kind": kind, "apiVersion": api_version} | _message(
+        _bytes(envelope.get(2, [b""])[-1]), message, 0
+    )
 
 
 @cache
@@ -65,7 +73,10 @@ def _kinds() -> dict[str, str]:
 
 @cache
 def _fields(message: str) -> dict[int, _Field]:
-    return {number: _Field(name, kind, "p" in flags, "o" in flags) for number, name, kind, flags in _data()["messages"][message]}
+    return {
+        number: _Field(name, kind, "p" in flags, "o" in flags)
+        for number, name, kind, flags in _data()["messages"][message]
+    }
 
 
 def _message(raw: bytes, message: str, depth: int) -> dict[str, Any]:
@@ -80,7 +91,9 @@ def _message(raw: bytes, message: str, depth: int) -> dict[str, Any]:
         value = _field(values[number], field.kind, depth)
         if field.name == "":
             found |= value
-        elif value is not None and not (field.omitted and not field.pointer and value in ("", 0, False, [])):
+        elif value is not None and not (
+            field.omitted and not field.pointer and value in ("", 0, False, [])
+        ):
             found[field.name] = value
     return found
 
@@ -91,7 +104,10 @@ def _field(occurrences: list[int | bytes], kind: str, depth: int) -> Any:
         return [_value(value, inner, depth) for value in occurrences]
     if container == "map":
         entries = (_values(_bytes(value)) for value in occurrences)
-        return {_text(entry.get(1, [b""])[-1]): _value(entry.get(2, [b""])[-1], inner, depth) for entry in entries}
+        return {
+            _text(entry.get(1, [b""])[-1]): _value(entry.get(2, [b""])[-1], inner, depth)
+            for entry in entries
+        }
     return _value(occurrences[-1], kind, depth)
 
 
@@ -115,7 +131,9 @@ def _value(value: int | bytes, kind: str, depth: int) -> Any:
         case "int-or-string":
             parts = _values(raw)
             is_text = bool(parts.get(1, [0])[-1])
-            return _text(parts.get(3, [b""])[-1]) if is_text else _number(parts.get(2, [0])[-1], "int")
+            return (
+                _text(parts.get(3, [b""])[-1]) if is_text else _number(parts.get(2, [0])[-1], "int")
+            )
         case _:
             return _message(raw, kind, depth + 1)
 
@@ -176,7 +194,9 @@ def _values(raw: bytes) -> dict[int, list[int | bytes]]:
 
 
 def _wire(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The wire format: tag and value by turns. Raises BadProtobuf for bytes that end too early or types that Kubernetes has not."""
+    """The wire format: tag and value by turns. Raises BadProtobuf for bytes that end too early or
+    types that Kubernetes has not.
+    """
     at = 0
     while at < len(raw):
         tag, at = _varint(raw, at)

@@ -1,4 +1,6 @@
-"""`manage.py flush` empties every table, the audit log with them: it is asked for by whoever has the database, and says so."""
+"""`manage.py flush` empties every table, the audit log with them: it is asked for by whoever has
+the database, and says so.
+"""
 
 from typing import Any
 

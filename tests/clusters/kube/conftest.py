@@ -1,4 +1,6 @@
-"""One embedded cluster for the session (and each worker), a client of it, and a namespace for each test."""
+"""One embedded cluster for the session (and each worker), a client of it, and a namespace for each
+test.
+"""
 
 import secrets
 from collections.abc import Iterator
@@ -34,5 +36,7 @@ def client(access: Access) -> Iterator[Client]:
 @pytest.fixture
 def namespace(client: Client) -> str:
     name = f"test-{secrets.token_hex(4)}"
-    calls.create(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    calls.create(
+        client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    )
     return name

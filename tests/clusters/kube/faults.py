@@ -1,4 +1,6 @@
-"""A server on loopback that answers as a script says: what a well-behaved server never does, over real sockets."""
+"""A server on loopback that answers as a script says: what a well-behaved server never does, over
+real sockets.
+"""
 
 import contextlib
 import json
@@ -37,7 +39,11 @@ class Exchange:
         self._connection.sendall(data)
 
     def head(self, status: int = 200, *more: str) -> None:
-        self.send("\r\n".join([f"HTTP/1.1 {status} Whatever", "Content-Type: application/json", *more, "", ""]).encode())
+        self.send(
+            "\r\n".join(
+                [f"HTTP/1.1 {status} Whatever", "Content-Type: application/json", *more, "", ""]
+            ).encode()
+        )
 
     def answer(self, status: int, body: bytes, *more: str) -> None:
         self.head(status, f"Content-Length: {len(body)}", *more)
@@ -65,7 +71,9 @@ Step = Callable[[Exchange], None]
 
 
 class FaultServer:
-    """Answers the requests, in the order they come, by one step each; the last step answers all that follow."""
+    """Answers the requests, in the order they come, by one step each; the last step answers all
+    that follow.
+    """
 
     def __init__(self, *steps: Step) -> None:
         self.steps = list(steps)
@@ -100,7 +108,9 @@ class FaultServer:
     def wait_for(self, count: int, within: float = 10.0) -> None:
         """Wait until so many requests have arrived."""
         with self.arrived:
-            assert self.arrived.wait_for(lambda: len(self.requests) >= count, within), f"only {len(self.requests)} requests came"
+            assert self.arrived.wait_for(lambda: len(self.requests) >= count, within), (
+                f"only {len(self.requests)} requests came"
+            )
 
     def _start(self, work: Callable[..., None], *arguments: object) -> None:
         thread = threading.Thread(target=work, args=arguments, daemon=True)
@@ -140,11 +150,25 @@ def _read(incoming: Any) -> Request | None:
         name, _, value = header.partition(":")
         headers[name.lower()] = value.strip()
     url = urlsplit(target)
-    return Request(method, url.path, dict(parse_qsl(url.query)), headers, incoming.read(int(headers.get("content-length", 0))))
+    return Request(
+        method,
+        url.path,
+        dict(parse_qsl(url.query)),
+        headers,
+        incoming.read(int(headers.get("content-length", 0))),
+    )
 
 
 def pod(name: str, version: int, **more: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "team-a", "uid": f"uid-{name}", "resourceVersion": str(version)}, **more}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "team-a",
+            "uid": f"uid-{name}",
+            "resourceVersion": str(version),
+        },
+        **more,
+    }
 
 
 def frame(kind: str, name: str, version: int, **more: Any) -> bytes:
@@ -152,14 +176,24 @@ def frame(kind: str, name: str, version: int, **more: Any) -> bytes:
 
 
 def status(code: int, reason: str, message: str = "told", **more: Any) -> bytes:
-    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message, **more}
+    body = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": message,
+        **more,
+    }
     return json.dumps(body).encode()
 
 
 def listing(version: int, *names: str, token: str = "") -> Step:
     """A page of a list, its objects of the list's version."""
     metadata = {"resourceVersion": str(version), **({"continue": token} if token else {})}
-    body = json.dumps({"kind": "PodList", "metadata": metadata, "items": [pod(name, version) for name in names]}).encode()
+    body = json.dumps(
+        {"kind": "PodList", "metadata": metadata, "items": [pod(name, version) for name in names]}
+    ).encode()
     return lambda exchange: exchange.answer(200, body)
 
 

@@ -17,9 +17,18 @@ BRISK = Patience(watch=2, slack=1.0, first=0.02, most=0.1)
 
 
 class Following:
-    """Collects what `follow` yields. Use it in a with block: its end stops the following; `stopped_in` is how long that took."""
+    """Collects what `follow` yields. Use it in a with block: its end stops the following;
+    `stopped_in` is how long that took.
+    """
 
-    def __init__(self, client: Client, resource: Resource = PODS, *, patience: Patience = BRISK, **options: Any) -> None:
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource = PODS,
+        *,
+        patience: Patience = BRISK,
+        **options: Any,
+    ) -> None:
         self.items: list[Any] = []
         self.raised: KubeError | None = None
         self.stopped_in = 0.0
@@ -52,7 +61,9 @@ class Following:
     def until(self, wanted: Callable[["Following"], Any], within: float = 15.0) -> Any:
         """Wait until `wanted` says yes to what has come so far, and give its answer."""
         with self._arrived:
-            assert self._arrived.wait_for(lambda: wanted(self), within), f"it did not come; what came: {self.items} {self.raised!r}"
+            assert self._arrived.wait_for(lambda: wanted(self), within), (
+                f"it did not come; what came: {self.items} {self.raised!r}"
+            )
             return wanted(self)
 
     def ended(self, within: float = 10.0) -> bool:

@@ -18,7 +18,9 @@ def config(user: Any = None, **cluster: Any) -> str:
         {
             "current-context": "here",
             "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": "https://203.0.113.7:6443", **cluster}}],
+            "clusters": [
+                {"name": "c", "cluster": {"server": "https://203.0.113.7:6443", **cluster}}
+            ],
             "users": [{"name": "u", "user": {"token": SECRET} if user is None else user}],
         }
     )
@@ -43,7 +45,9 @@ def test_no_secret_is_shown_by_repr() -> None:
     assert SECRET not in repr(from_kubeconfig(config()))
 
 
-@pytest.mark.parametrize("name", ["exec", "auth-provider", "tokenFile", "username", "password", "as", "as-groups"])
+@pytest.mark.parametrize(
+    "name", ["exec", "auth-provider", "tokenFile", "username", "password", "as", "as-groups"]
+)
 def test_what_a_user_may_not_have_is_named(name: str) -> None:
     assert f"`{name}`" in refused(config({"token": SECRET, name: SECRET}))
 
@@ -54,18 +58,31 @@ def test_a_user_may_not_name_files(name: str) -> None:
 
 
 def test_a_cluster_may_not_name_a_file_or_a_proxy() -> None:
-    assert "`certificate-authority` names a file" in refused(config(**{"certificate-authority": "/etc/ca.crt"}))
+    assert "`certificate-authority` names a file" in refused(
+        config(**{"certificate-authority": "/etc/ca.crt"})
+    )
     assert "proxy-url" in refused(config(**{"proxy-url": "http://proxy"}))
 
 
 def test_inline_data_beside_a_file_counts(kubeconfig: Path) -> None:
     ca = base64.b64encode((from_kubeconfig(kubeconfig.read_text()).ca or "").encode()).decode()
-    assert from_kubeconfig(config(**{"certificate-authority": "/etc/ca.crt", "certificate-authority-data": ca})).ca
+    assert from_kubeconfig(
+        config(**{"certificate-authority": "/etc/ca.crt", "certificate-authority-data": ca})
+    ).ca
 
 
 @pytest.mark.parametrize(
     "server",
-    ["", "203.0.113.7:6443", "ftp://203.0.113.7", "https://", "https://u:p@host", "https://host?x=1", "https://host:99999", "https://a b"],
+    [
+        "",
+        "203.0.113.7:6443",
+        "ftp://203.0.113.7",
+        "https://",
+        "https://u:p@host",
+        "https://host?x=1",
+        "https://host:99999",
+        "https://a b",
+    ],
 )
 def test_an_address_must_be_one(server: str) -> None:
     assert "address" in refused(config(server=server))
@@ -76,15 +93,22 @@ def test_credentials_do_not_travel_in_the_clear() -> None:
     assert from_kubeconfig(config(server="http://127.0.0.1:8001")).loopback
 
 
-@pytest.mark.parametrize("data", ["%%%", base64.b64encode(b"no certificate").decode(), base64.b64encode(b"\xff").decode()])
+@pytest.mark.parametrize(
+    "data",
+    ["%%%", base64.b64encode(b"no certificate").decode(), base64.b64encode(b"\xff").decode()],
+)
 def test_an_authority_must_be_a_certificate(data: str) -> None:
     refused(config(**{"certificate-authority-data": data}))
 
 
 def test_a_certificate_needs_its_key_and_both_must_be_real() -> None:
-    pem = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").decode()
+    pem = base64.b64encode(
+        b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    ).decode()
     assert "without its key" in refused(config({"client-certificate-data": pem}))
-    assert "Export them again" in refused(config({"client-certificate-data": pem, "client-key-data": pem}))
+    assert "Export them again" in refused(
+        config({"client-certificate-data": pem, "client-key-data": pem})
+    )
 
 
 @pytest.mark.parametrize("token", ["two words", "line\nend", "ünicode", "x" * 20_000])
@@ -96,7 +120,18 @@ def test_a_user_without_credentials_is_refused() -> None:
     assert "neither a token nor a client certificate" in refused(config({}))
 
 
-@pytest.mark.parametrize("text", ["", "just text", "[1, 2", f"a: [{SECRET}", "[" * 5_000, "current-context: nowhere", f"token: {SECRET}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "just text",
+        "[1, 2",
+        f"a: [{SECRET}",
+        "[" * 5_000,
+        "current-context: nowhere",
+        f"token: {SECRET}",
+    ],
+)
 def test_what_is_no_kubeconfig_is_refused(text: str) -> None:
     refused(text)
 
@@ -111,11 +146,16 @@ def test_an_access_made_by_hand_is_checked_too() -> None:
 
 
 def test_a_few_lines_do_not_become_millions() -> None:
-    levels = [f"a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 10)}]}}" for level in range(1, 12)]
+    levels = [
+        f"a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 10)}]}}"
+        for level in range(1, 12)
+    ]
     assert "no YAML (line 2)" in refused("\n".join(["a0: &a0 {k: v}", *levels]))
 
 
-@pytest.mark.parametrize("value", ["!!int ''", "!!float ''", "!!bool x", "!!timestamp x", "!!binary é", "{<<: [a]}"])
+@pytest.mark.parametrize(
+    "value", ["!!int ''", "!!float ''", "!!bool x", "!!timestamp x", "!!binary é", "{<<: [a]}"]
+)
 def test_a_tag_that_does_not_fit_is_no_yaml(value: str) -> None:
     assert "no YAML" in refused(f"a: {value}")
 
@@ -129,6 +169,8 @@ def test_the_name_in_a_certificate_must_be_one(name: str) -> None:
     assert "tls-server-name" in refused(config(**{"tls-server-name": name}))
 
 
-@pytest.mark.parametrize("name", ["kubernetes.default.svc", "10.0.0.1", "fd00::1", "a_b.example.com"])
+@pytest.mark.parametrize(
+    "name", ["kubernetes.default.svc", "10.0.0.1", "fd00::1", "a_b.example.com"]
+)
 def test_names_that_certificates_carry_are_taken(name: str) -> None:
     assert from_kubeconfig(config(**{"tls-server-name": name})).server_name == name

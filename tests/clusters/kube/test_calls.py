@@ -29,7 +29,12 @@ MAP = msgspec.json.Decoder(Map)
 
 def configmap(name: str, **data: str) -> Object:
     labels = {"app": "a"}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}, "data": data or {"k": "v"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": labels},
+        "data": data or {"k": "v"},
+    }
 
 
 def job(**spec: Any) -> Object:
@@ -43,14 +48,20 @@ def job(**spec: Any) -> Object:
     }
 
 
-def test_what_is_created_can_be_read_as_dictionary_or_struct(client: Client, namespace: str) -> None:
+def test_what_is_created_can_be_read_as_dictionary_or_struct(
+    client: Client, namespace: str
+) -> None:
     made = calls.create(client, CONFIGMAPS, configmap("m"), namespace=namespace)
     assert calls.get(client, CONFIGMAPS, "m", namespace=namespace) == made
-    assert calls.get(client, CONFIGMAPS, "m", namespace=namespace, decoder=MAP) == Map(Meta("m"), {"k": "v"})
+    assert calls.get(client, CONFIGMAPS, "m", namespace=namespace, decoder=MAP) == Map(
+        Meta("m"), {"k": "v"}
+    )
 
 
 def test_a_dry_run_creates_nothing(client: Client, namespace: str) -> None:
-    assert calls.create(client, CONFIGMAPS, configmap("m"), namespace=namespace, dry_run=True)["metadata"]["uid"]
+    assert calls.create(client, CONFIGMAPS, configmap("m"), namespace=namespace, dry_run=True)[
+        "metadata"
+    ]["uid"]
     with pytest.raises(Gone):
         calls.get(client, CONFIGMAPS, "m", namespace=namespace)
 
@@ -70,7 +81,9 @@ def test_a_namespace_that_is_not_there_is_gone(client: Client) -> None:
 def test_an_unknown_field_is_refused_by_name(client: Client, namespace: str) -> None:
     with pytest.raises(Rejected, match="misspelt"):
         calls.create(client, PYTORCHJOBS, job(misspelt=1), namespace=namespace)
-    calls.create(client, PYTORCHJOBS, job(misspelt=1), namespace=namespace, validation="Ignore", dry_run=True)
+    calls.create(
+        client, PYTORCHJOBS, job(misspelt=1), namespace=namespace, validation="Ignore", dry_run=True
+    )
 
 
 def test_a_wrong_type_is_refused_with_its_field(client: Client, namespace: str) -> None:
@@ -78,10 +91,14 @@ def test_a_wrong_type_is_refused_with_its_field(client: Client, namespace: str) 
     wrong["spec"]["pytorchReplicaSpecs"]["Master"]["replicas"] = "two"
     with pytest.raises(Rejected) as refused:
         calls.create(client, PYTORCHJOBS, wrong, namespace=namespace)
-    assert [field for field, _ in refused.value.causes] == ["spec.pytorchReplicaSpecs.Master.replicas"]
+    assert [field for field, _ in refused.value.causes] == [
+        "spec.pytorchReplicaSpecs.Master.replicas"
+    ]
 
 
-def test_a_kind_that_is_not_served_is_told_from_an_object_that_is_not_there(client: Client, namespace: str) -> None:
+def test_a_kind_that_is_not_served_is_told_from_an_object_that_is_not_there(
+    client: Client, namespace: str
+) -> None:
     with pytest.raises(NotServed):
         calls.list_page(client, Resource("example.org", "v1", "widgets"))
     with pytest.raises(NotServed):
@@ -93,12 +110,22 @@ def test_a_kind_that_is_not_served_is_told_from_an_object_that_is_not_there(clie
 def test_pages_follow_each_other(client: Client, namespace: str) -> None:
     for n in range(5):
         calls.create(client, CONFIGMAPS, configmap(f"m{n}"), namespace=namespace)
-    pages = list(calls.list_all(client, CONFIGMAPS, namespace=namespace, labels="app=a", limit=2, decoder=MAP))
-    assert [[found.metadata.name for found in page.items] for page in pages] == [["m0", "m1"], ["m2", "m3"], ["m4"]]
+    pages = list(
+        calls.list_all(
+            client, CONFIGMAPS, namespace=namespace, labels="app=a", limit=2, decoder=MAP
+        )
+    )
+    assert [[found.metadata.name for found in page.items] for page in pages] == [
+        ["m0", "m1"],
+        ["m2", "m3"],
+        ["m4"],
+    ]
     assert len({page.version for page in pages}) == 1
 
 
-def test_one_object_that_the_decoder_refuses_spoils_no_other(client: Client, namespace: str) -> None:
+def test_one_object_that_the_decoder_refuses_spoils_no_other(
+    client: Client, namespace: str
+) -> None:
     class Narrow(msgspec.Struct):
         data: dict[str, int]
 
@@ -111,17 +138,24 @@ def test_one_object_that_the_decoder_refuses_spoils_no_other(client: Client, nam
     assert "Expected `int`" in page.unreadable[0].why
 
 
-def test_a_merge_patch_and_a_json_patch_change_what_they_name(client: Client, namespace: str) -> None:
+def test_a_merge_patch_and_a_json_patch_change_what_they_name(
+    client: Client, namespace: str
+) -> None:
     calls.create(client, CONFIGMAPS, configmap("m", a="1", b="2"), namespace=namespace)
     calls.patch(client, CONFIGMAPS, "m", {"data": {"a": None}}, namespace=namespace)
     operations = [{"op": "add", "path": "/data/c", "value": "3"}]
-    assert calls.patch(client, CONFIGMAPS, "m", operations, kind="json", namespace=namespace)["data"] == {"b": "2", "c": "3"}
+    assert calls.patch(client, CONFIGMAPS, "m", operations, kind="json", namespace=namespace)[
+        "data"
+    ] == {"b": "2", "c": "3"}
 
 
 def test_a_patch_with_a_stale_version_is_a_conflict(client: Client, namespace: str) -> None:
     old = calls.create(client, CONFIGMAPS, configmap("m"), namespace=namespace)
     calls.patch(client, CONFIGMAPS, "m", {"data": {"a": "1"}}, namespace=namespace)
-    stale = {"metadata": {"resourceVersion": old["metadata"]["resourceVersion"]}, "data": {"a": "2"}}
+    stale = {
+        "metadata": {"resourceVersion": old["metadata"]["resourceVersion"]},
+        "data": {"a": "2"},
+    }
     with pytest.raises(Conflict) as conflict:
         calls.patch(client, CONFIGMAPS, "m", stale, namespace=namespace)
     assert not conflict.value.already_exists
@@ -130,8 +164,23 @@ def test_a_patch_with_a_stale_version_is_a_conflict(client: Client, namespace: s
 def test_apply_creates_then_owns_its_fields_until_forced(client: Client, namespace: str) -> None:
     calls.apply(client, CONFIGMAPS, "m", configmap("m", k="ours"), namespace=namespace)
     with pytest.raises(Conflict, match="conflict"):
-        calls.apply(client, CONFIGMAPS, "m", configmap("m", k="theirs"), namespace=namespace, manager="other")
-    taken = calls.apply(client, CONFIGMAPS, "m", configmap("m", k="theirs"), namespace=namespace, manager="other", force=True)
+        calls.apply(
+            client,
+            CONFIGMAPS,
+            "m",
+            configmap("m", k="theirs"),
+            namespace=namespace,
+            manager="other",
+        )
+    taken = calls.apply(
+        client,
+        CONFIGMAPS,
+        "m",
+        configmap("m", k="theirs"),
+        namespace=namespace,
+        manager="other",
+        force=True,
+    )
     assert taken["data"] == {"k": "theirs"}
 
 
@@ -139,7 +188,9 @@ def test_a_deletion_meant_for_a_namesake_is_a_conflict(client: Client, namespace
     uid = calls.create(client, CONFIGMAPS, configmap("m"), namespace=namespace)["metadata"]["uid"]
     with pytest.raises(Conflict):
         calls.delete(client, CONFIGMAPS, "m", namespace=namespace, uid="another")
-    calls.delete(client, CONFIGMAPS, "m", namespace=namespace, uid=uid, propagation="Foreground", grace=0)
+    calls.delete(
+        client, CONFIGMAPS, "m", namespace=namespace, uid=uid, propagation="Foreground", grace=0
+    )
     with pytest.raises(Gone):
         calls.delete(client, CONFIGMAPS, "m", namespace=namespace)
 
@@ -159,20 +210,42 @@ def test_a_cluster_scoped_object_needs_no_namespace(client: Client) -> None:
 
 
 def test_a_finished_log_is_read_whole_or_by_its_end(client: Client, namespace: str) -> None:
-    calls.create(client, PODS, shell_pod("busybox:1.36", "for n in 1 2 3; do echo line $n; done"), namespace=namespace)
-    eventually(lambda: calls.get(client, PODS, "pod", namespace=namespace)["status"].get("phase") == "Succeeded")
+    calls.create(
+        client,
+        PODS,
+        shell_pod("busybox:1.36", "for n in 1 2 3; do echo line $n; done"),
+        namespace=namespace,
+    )
+    eventually(
+        lambda: (
+            calls.get(client, PODS, "pod", namespace=namespace)["status"].get("phase")
+            == "Succeeded"
+        )
+    )
     assert b"".join(calls.log(client, namespace, "pod")) == b"line 1\nline 2\nline 3\n"
     assert b"".join(calls.log(client, namespace, "pod", tail=1, follow=True)) == b"line 3\n"
-    stamp, line = b"".join(calls.log(client, namespace, "pod", timestamps=True, tail=1)).decode().split(" ", 1)
+    stamp, line = (
+        b"".join(calls.log(client, namespace, "pod", timestamps=True, tail=1))
+        .decode()
+        .split(" ", 1)
+    )
     assert line == "line 3\n"
     assert b"".join(calls.log(client, namespace, "pod", since_time=stamp)).endswith(b"line 3\n")
     with pytest.raises(Rejected):
         calls.log(client, namespace, "pod", previous=True)
 
 
-def test_a_followed_log_comes_as_it_is_written_and_can_be_closed_from_another_thread(client: Client, namespace: str) -> None:
-    calls.create(client, PODS, shell_pod("busybox:1.36", "echo first; sleep 60"), namespace=namespace)
-    eventually(lambda: calls.get(client, PODS, "pod", namespace=namespace)["status"].get("phase") == "Running")
+def test_a_followed_log_comes_as_it_is_written_and_can_be_closed_from_another_thread(
+    client: Client, namespace: str
+) -> None:
+    calls.create(
+        client, PODS, shell_pod("busybox:1.36", "echo first; sleep 60"), namespace=namespace
+    )
+    eventually(
+        lambda: (
+            calls.get(client, PODS, "pod", namespace=namespace)["status"].get("phase") == "Running"
+        )
+    )
     stream = calls.log(client, namespace, "pod", follow=True)
     chunks = iter(stream)
     assert next(chunks) == b"first\n"
@@ -185,8 +258,14 @@ def test_a_followed_log_comes_as_it_is_written_and_can_be_closed_from_another_th
 
 def test_a_log_that_has_not_begun_is_to_be_asked_for_later(client: Client, namespace: str) -> None:
     first = {"name": "first", "image": "busybox:1.36", "command": ["sleep", "60"]}
-    calls.create(client, PODS, shell_pod("busybox:1.36", "true", initContainers=[first]), namespace=namespace)
-    eventually(lambda: calls.get(client, PODS, "pod", namespace=namespace)["status"].get("containerStatuses"))
+    calls.create(
+        client, PODS, shell_pod("busybox:1.36", "true", initContainers=[first]), namespace=namespace
+    )
+    eventually(
+        lambda: calls.get(client, PODS, "pod", namespace=namespace)["status"].get(
+            "containerStatuses"
+        )
+    )
     with pytest.raises(NotYet, match="waiting to start"):
         calls.log(client, namespace, "pod", container="main", follow=True)
     calls.delete(client, PODS, "pod", namespace=namespace, grace=0)

@@ -43,11 +43,16 @@ def failure(server: FaultServer, timeouts: Timeouts = SHORT) -> Unavailable:
 def test_a_refused_connection_is_said_to_be_one() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    with Client(Access(f"http://127.0.0.1:{port}")) as client, pytest.raises(Unavailable, match="refuses connections"):
+    with (
+        Client(Access(f"http://127.0.0.1:{port}")) as client,
+        pytest.raises(Unavailable, match="refuses connections"),
+    ):
         calls.list_page(client, PODS)
 
 
-def test_a_server_that_says_nothing_is_given_up_after_the_read_timeout_and_not_asked_again() -> None:
+def test_a_server_that_says_nothing_is_given_up_after_the_read_timeout_and_not_asked_again() -> (
+    None
+):
     with FaultServer(Exchange.silence) as server:
         began = time.monotonic()
         assert "in time" in str(failure(server))
@@ -112,7 +117,10 @@ def test_the_token_is_sent_and_can_be_changed() -> None:
         calls.list_page(client, PODS)
         client.use_token("another")
         calls.list_page(client, PODS)
-        assert [request.headers["authorization"] for request in server.requests] == ["Bearer secret-token", "Bearer another"]
+        assert [request.headers["authorization"] for request in server.requests] == [
+            "Bearer secret-token",
+            "Bearer another",
+        ]
         with pytest.raises(BadKubeconfig):
             client.use_token("no\ntoken")
 
@@ -142,7 +150,10 @@ def test_a_wait_can_be_ended_by_another_thread() -> None:
 
 def test_a_list_that_expires_goes_on_with_the_fresh_token() -> None:
     expired = refusal(410, "Expired", metadata={"continue": "fresh"})
-    with FaultServer(listing(5, "a", token="t"), expired, listing(9, "b")) as server, Client(server.access) as client:
+    with (
+        FaultServer(listing(5, "a", token="t"), expired, listing(9, "b")) as server,
+        Client(server.access) as client,
+    ):
         pages = list(calls.list_all(client, PODS, expired="go on"))
         assert [[pod["metadata"]["name"] for pod in page.items] for page in pages] == [["a"], ["b"]]
         assert [page.consistent for page in pages] == [True, False]
@@ -150,21 +161,33 @@ def test_a_list_that_expires_goes_on_with_the_fresh_token() -> None:
 
 
 def test_a_list_that_expires_begins_anew() -> None:
-    script = listing(5, "a", token="t"), refusal(410, "Expired"), listing(9, "b", token="u"), listing(9, "c")
+    script = (
+        listing(5, "a", token="t"),
+        refusal(410, "Expired"),
+        listing(9, "b", token="u"),
+        listing(9, "c"),
+    )
     with FaultServer(*script) as server, Client(server.access) as client:
         pages = list(calls.list_all(client, PODS))
         assert [page.first for page in pages] == [True, True, False]
 
 
 def test_a_list_does_not_begin_anew_for_ever() -> None:
-    with FaultServer(refusal(410, "Expired", metadata={"continue": "fresh"})) as server, Client(server.access) as client:
+    with (
+        FaultServer(refusal(410, "Expired", metadata={"continue": "fresh"})) as server,
+        Client(server.access) as client,
+    ):
         with pytest.raises(Expired):
             list(calls.list_all(client, PODS, expired="go on"))
         assert len(server.requests) == calls.RESTARTS + 1
 
 
 def test_a_list_without_an_end_is_noticed() -> None:
-    with FaultServer(listing(5, "a", token="same")) as server, Client(server.access) as client, pytest.raises(Unavailable, match="end"):
+    with (
+        FaultServer(listing(5, "a", token="same")) as server,
+        Client(server.access) as client,
+        pytest.raises(Unavailable, match="end"),
+    ):
         list(calls.list_all(client, PODS))
 
 
@@ -185,7 +208,10 @@ def test_a_log_breaks_off_or_is_silent_for_too_long() -> None:
     with FaultServer(broken, quiet) as server, Client(server.access) as client:
         for text in ("broke off", "in time"):
             seen = b""
-            with calls.log(client, "team-a", "p", follow=True, silence=0.5) as stream, pytest.raises(Unavailable, match=text):
+            with (
+                calls.log(client, "team-a", "p", follow=True, silence=0.5) as stream,
+                pytest.raises(Unavailable, match=text),
+            ):
                 for chunk in stream:
                     seen += chunk
             assert seen == b"one\ntwo\n"
@@ -195,10 +221,13 @@ def test_an_old_server_is_asked_version_by_version() -> None:
     def answer(exchange: Exchange) -> None:
         bodies = {
             "/api": b'{"kind":"APIVersions","versions":["v1"]}',
-            "/apis": b'{"kind":"APIGroupList","groups":[{"name":"batch","versions":[{"groupVersion":"batch/v1","version":"v1"}]}]}',
-            "/api/v1": b'{"resources":[{"name":"pods","namespaced":true,"kind":"Pod","verbs":["get"]},'
+            "/apis": b'{"kind":"APIGroupList","groups":[{"name":"batch",'
+            b'"versions":[{"groupVersion":"batch/v1","version":"v1"}]}]}',
+            "/api/v1": b'{"resources":['
+            b'{"name":"pods","namespaced":true,"kind":"Pod","verbs":["get"]},'
             b'{"name":"pods/log","namespaced":true,"kind":"Pod","verbs":["get"]}]}',
-            "/apis/batch/v1": b'{"resources":[{"name":"jobs","namespaced":true,"kind":"Job","verbs":["get"]}]}',
+            "/apis/batch/v1": b'{"resources":['
+            b'{"name":"jobs","namespaced":true,"kind":"Job","verbs":["get"]}]}',
         }
         exchange.answer(200, bodies[exchange.request.path])
 
@@ -209,12 +238,18 @@ def test_an_old_server_is_asked_version_by_version() -> None:
 
 
 def test_an_unsigned_certificate_is_not_trusted(access: Access) -> None:
-    with Client(dataclasses.replace(access, ca=None)) as client, pytest.raises(Unavailable, match="not signed by the given authority"):
+    with (
+        Client(dataclasses.replace(access, ca=None)) as client,
+        pytest.raises(Unavailable, match="not signed by the given authority"),
+    ):
         discovery.version(client)
 
 
 def test_a_certificate_for_another_name_is_not_trusted(access: Access) -> None:
-    with Client(dataclasses.replace(access, server_name="elsewhere.example")) as client, pytest.raises(Unavailable, match="another name"):
+    with (
+        Client(dataclasses.replace(access, server_name="elsewhere.example")) as client,
+        pytest.raises(Unavailable, match="another name"),
+    ):
         discovery.version(client)
 
 
@@ -283,7 +318,9 @@ def test_whoever_can_wait_leaves_turns_to_the_others(clock: Clock) -> None:
     pace.take(leave=99)
 
 
-def test_the_patience_that_a_cluster_asks_for_is_had_and_no_burst_comes_after_it(clock: Clock) -> None:
+def test_the_patience_that_a_cluster_asks_for_is_had_and_no_burst_comes_after_it(
+    clock: Clock,
+) -> None:
     pace = Pace(rate=10, burst=5, clock=clock)
     pace.hold(30)
     with pytest.raises(Unavailable, match="asked for patience") as held:
@@ -306,13 +343,23 @@ def test_a_clock_that_is_off_is_told_from_answers_that_take_their_time() -> None
     for seconds in (0, 40, 10_800, 10_830, 10_790, -7_200, 5):
         skew.heard(email.utils.format_datetime(now + timedelta(seconds=seconds), usegmt=True))
         told[seconds] = skew.ahead.total_seconds()
-    assert told == {0: 0, 40: 0, 10_800: 10_800, 10_830: 10_800, 10_790: 10_800, -7_200: -7_200, 5: 0}
+    assert told == {
+        0: 0,
+        40: 0,
+        10_800: 10_800,
+        10_830: 10_800,
+        10_790: 10_800,
+        -7_200: -7_200,
+        5: 0,
+    }
     for nonsense in ("", "yesterday", "Thu, 99 Foo 2026 00:00:00 GMT"):
         skew.heard(nonsense)
     assert not skew.ahead
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a%2fb", "A", "a" * 254, "a b", "a\nb", "ä"])
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "a%2fb", "A", "a" * 254, "a b", "a\nb", "ä"]
+)
 def test_a_name_that_no_object_can_have_reaches_no_server(name: str) -> None:
     with FaultServer(listing(1)) as server, Client(server.access) as client:
         with pytest.raises(Rejected) as refused:
@@ -327,4 +374,8 @@ def test_selectors_are_escaped() -> None:
     with FaultServer(refusal(400, "BadRequest")) as server, Client(server.access) as client:
         with pytest.raises(Rejected):
             calls.list_page(client, PODS, labels="a in (b,c)&limit=9#x", fields="metadata.name=p")
-        assert server.requests[0].query == {"labelSelector": "a in (b,c)&limit=9#x", "fieldSelector": "metadata.name=p", "limit": "500"}
+        assert server.requests[0].query == {
+            "labelSelector": "a in (b,c)&limit=9#x",
+            "fieldSelector": "metadata.name=p",
+            "limit": "500",
+        }

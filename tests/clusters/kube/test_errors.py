@@ -27,11 +27,21 @@ NAMED: dict[str, Any] = {"details": {"name": "p", "kind": "pods"}}
     ("code", "body", "kind"),
     [
         (404, status(404, "NotFound", **NAMED), Gone),
-        (404, status(404, "NotFound", "the server could not find the requested resource", details={}), NotServed),
+        (
+            404,
+            status(404, "NotFound", "the server could not find the requested resource", details={}),
+            NotServed,
+        ),
         (404, b"404 page not found\n", NotServed),
         (409, status(409, "AlreadyExists", **NAMED), Conflict),
         (400, status(400, "BadRequest"), Rejected),
-        (400, status(400, "BadRequest", 'container "c" in pod "p" is waiting to start: ContainerCreating'), NotYet),
+        (
+            400,
+            status(
+                400, "BadRequest", 'container "c" in pod "p" is waiting to start: ContainerCreating'
+            ),
+            NotYet,
+        ),
         (403, status(403, "Forbidden"), Rejected),
         (405, status(405, "MethodNotAllowed"), Rejected),
         (413, b"", Rejected),
@@ -45,21 +55,29 @@ NAMED: dict[str, Any] = {"details": {"name": "p", "kind": "pods"}}
         (302, b"", Unavailable),
     ],
 )
-def test_an_answer_becomes_the_error_to_react_to(code: int, body: bytes, kind: type[KubeError]) -> None:
+def test_an_answer_becomes_the_error_to_react_to(
+    code: int, body: bytes, kind: type[KubeError]
+) -> None:
     error = from_answer(code, {}, body)
     assert type(error) is kind
     assert error.status == code
 
 
 def test_a_taken_name_and_a_stale_version_are_told_apart() -> None:
-    taken, stale = from_answer(409, {}, status(409, "AlreadyExists")), from_answer(409, {}, status(409, "Conflict"))
+    taken, stale = (
+        from_answer(409, {}, status(409, "AlreadyExists")),
+        from_answer(409, {}, status(409, "Conflict")),
+    )
     assert isinstance(taken, Conflict)
     assert isinstance(stale, Conflict)
     assert (taken.already_exists, stale.already_exists) == (True, False)
 
 
 def test_causes_come_by_field_without_the_one_that_is_none() -> None:
-    causes = [{"field": "spec.runPolicy", "message": "wrong"}, {"field": "<nil>", "message": "some validation rules were not checked"}]
+    causes = [
+        {"field": "spec.runPolicy", "message": "wrong"},
+        {"field": "<nil>", "message": "some validation rules were not checked"},
+    ]
     error = from_answer(422, {}, status(422, "Invalid", details={"causes": causes}))
     assert isinstance(error, Rejected)
     assert error.causes == (("spec.runPolicy", "wrong"),)
@@ -96,7 +114,9 @@ def test_a_body_that_is_no_status_is_not_shown() -> None:
 
 
 def test_a_server_error_keeps_its_words_for_the_log() -> None:
-    error = from_answer(500, {}, status(500, "InternalError", "dial tcp 10.1.2.3:10250: connection refused"))
+    error = from_answer(
+        500, {}, status(500, "InternalError", "dial tcp 10.1.2.3:10250: connection refused")
+    )
     assert "10.1.2.3" not in str(error)
     assert "10.1.2.3" in error.detail
 
@@ -107,7 +127,16 @@ def test_a_text_is_one_bounded_line() -> None:
     assert str(error).isprintable()
 
 
-@pytest.mark.parametrize("body", [b"[" * 100_000, b"\xff\xfe", b"null", b'{"kind":"Status","code":"x"}', b'{"kind":"Status","details":3}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b"\xff\xfe",
+        b"null",
+        b'{"kind":"Status","code":"x"}',
+        b'{"kind":"Status","details":3}',
+    ],
+)
 def test_a_hostile_body_is_only_an_unexplained_refusal(body: bytes) -> None:
     assert str(from_answer(400, {}, body)) == "the cluster answered 400"
 

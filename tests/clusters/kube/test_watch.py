@@ -20,7 +20,12 @@ LABELS = "app=a"
 
 
 def put(client: Client, name: str, value: str = "1", namespace: str = "default") -> None:
-    obj: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"app": "a"}}, "data": {"k": value}}
+    obj: Object = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": {"app": "a"}},
+        "data": {"k": value},
+    }
     calls.apply(client, CONFIGMAPS, name, obj, namespace=namespace)
 
 
@@ -32,7 +37,12 @@ def test_a_listing_comes_first_and_then_every_change(client: Client, namespace: 
         put(client, "a", "2", namespace=namespace)
         calls.delete(client, CONFIGMAPS, "b", namespace=namespace)
         following.until(lambda seen: "-b" in seen.told)
-        assert [told for told in following.told if not told.startswith("@")] == ["[a]", "+b", "~a", "-b"]
+        assert [told for told in following.told if not told.startswith("@")] == [
+            "[a]",
+            "+b",
+            "~a",
+            "-b",
+        ]
 
 
 def test_objects_come_as_the_callers_struct(client: Client, namespace: str) -> None:
@@ -41,7 +51,14 @@ def test_objects_come_as_the_callers_struct(client: Client, namespace: str) -> N
 
     put(client, "a", namespace=namespace)
     stop = threading.Event()
-    items = watch.follow(client, CONFIGMAPS, namespace=namespace, labels=LABELS, stop=stop, decoder=msgspec.json.Decoder(Map))
+    items = watch.follow(
+        client,
+        CONFIGMAPS,
+        namespace=namespace,
+        labels=LABELS,
+        stop=stop,
+        decoder=msgspec.json.Decoder(Map),
+    )
     first = next(items)
     assert isinstance(first, Listing)
     assert first.items == [Map({"k": "1"})]
@@ -61,7 +78,9 @@ def test_a_listing_takes_as_many_pages_as_it_needs(client: Client, namespace: st
         following.until(lambda seen: seen.told[:1] == ["[m0 m1 m2 m3 m4]"])
 
 
-def test_a_watch_that_ends_in_silence_goes_on_without_a_new_listing(client: Client, namespace: str) -> None:
+def test_a_watch_that_ends_in_silence_goes_on_without_a_new_listing(
+    client: Client, namespace: str
+) -> None:
     with Following(client, CONFIGMAPS, namespace=namespace, labels=LABELS) as following:
         following.until(lambda seen: sum(isinstance(item, Bookmark) for item in seen.items) >= 3)
         put(client, "a", namespace=namespace)
@@ -78,7 +97,10 @@ def test_it_stops_at_once_and_leaves_no_thread_behind(client: Client, namespace:
 
 
 def test_what_happens_while_the_server_is_away_is_made_up_for(tmp_path: Path) -> None:
-    with LocalKube(tmp_path / "data") as cluster, Client(from_kubeconfig(cluster.kubeconfig.read_text())) as client:
+    with (
+        LocalKube(tmp_path / "data") as cluster,
+        Client(from_kubeconfig(cluster.kubeconfig.read_text())) as client,
+    ):
         put(client, "a")
         put(client, "b")
         with Following(client, CONFIGMAPS, namespace="default", labels=LABELS) as following:

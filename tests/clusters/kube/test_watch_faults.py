@@ -1,4 +1,6 @@
-"""Following through what a server or a network can do to it. The clock of the waits is real but short; nothing waits for it blindly."""
+"""Following through what a server or a network can do to it. The clock of the waits is real but
+short; nothing waits for it blindly.
+"""
 
 import itertools
 import json
@@ -13,16 +15,33 @@ from clusters.kube.errors import Expired, NotServed, Rejected, Unauthorized, Una
 from clusters.kube.frames import Unreadable
 from clusters.kube.pace import Pace
 from clusters.kube.watch import Patience
-from tests.clusters.kube.faults import Exchange, FaultServer, Step, ended, frame, listing, plain, refusal, status
+from tests.clusters.kube.faults import (
+    Exchange,
+    FaultServer,
+    Step,
+    ended,
+    frame,
+    listing,
+    plain,
+    refusal,
+    status,
+)
 from tests.clusters.kube.faults import watch as watching
 from tests.clusters.kube.following import BRISK, Following
 
-EXPIRED = json.dumps({"type": "ERROR", "object": json.loads(status(410, "Expired"))}).encode() + b"\n"
+EXPIRED = (
+    json.dumps({"type": "ERROR", "object": json.loads(status(410, "Expired"))}).encode() + b"\n"
+)
 
 
-def told(*steps: Step, until: str, patience: Patience = BRISK) -> tuple[list[str], FaultServer, Following]:
+def told(
+    *steps: Step, until: str, patience: Patience = BRISK
+) -> tuple[list[str], FaultServer, Following]:
     """What a follower tells of these steps up to the item that is written so."""
-    with FaultServer(*steps) as server, Client(server.access, timeouts=Timeouts(0.5, 0.5, 2.0)) as client:
+    with (
+        FaultServer(*steps) as server,
+        Client(server.access, timeouts=Timeouts(0.5, 0.5, 2.0)) as client,
+    ):
         with Following(client, patience=patience) as following:
             following.until(lambda seen: until in seen.told)
         return following.told, server, following
@@ -31,22 +50,37 @@ def told(*steps: Step, until: str, patience: Patience = BRISK) -> tuple[list[str
 def versions(server: FaultServer) -> list[str]:
     """The version each request started from: `list`, `check`, or the watch's."""
     names = {"1": "check"}
-    return [request.query.get("resourceVersion") or names.get(request.query["limit"], "list") for request in server.requests]
+    return [
+        request.query.get("resourceVersion") or names.get(request.query["limit"], "list")
+        for request in server.requests
+    ]
 
 
 def test_a_watch_asks_for_bookmarks_and_an_end() -> None:
     _, server, _ = told(listing(5, "a"), watching(frame("BOOKMARK", "", 9)), until="@9")
-    assert server.requests[1].query == {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": "5", "timeoutSeconds": "2"}
+    assert server.requests[1].query == {
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": "5",
+        "timeoutSeconds": "2",
+    }
 
 
 def test_a_bookmark_moves_the_version_on() -> None:
-    said, server, _ = told(listing(5), watching(frame("BOOKMARK", "", 9), then=ended), watching(frame("ADDED", "a", 10)), until="+a")
+    said, server, _ = told(
+        listing(5),
+        watching(frame("BOOKMARK", "", 9), then=ended),
+        watching(frame("ADDED", "a", 10)),
+        until="+a",
+    )
     assert said == ["[]", "@5", "@9", "@9", "+a"]
     assert versions(server) == ["list", "5", "9"]
 
 
 def test_a_refused_version_means_a_new_listing() -> None:
-    said, _, _ = told(listing(5, "a"), refusal(410, "Expired"), listing(9, "b"), watching(), until="@9")
+    said, _, _ = told(
+        listing(5, "a"), refusal(410, "Expired"), listing(9, "b"), watching(), until="@9"
+    )
     assert said == ["[a]", "[b]", "@9"]
 
 
@@ -56,7 +90,14 @@ def test_a_version_refused_within_the_watch_means_a_new_listing() -> None:
 
 
 def test_a_server_that_always_forgets_is_not_asked_without_a_pause() -> None:
-    script = listing(5), refusal(410, "Expired"), listing(5), refusal(410, "Expired"), listing(9, "a"), watching()
+    script = (
+        listing(5),
+        refusal(410, "Expired"),
+        listing(5),
+        refusal(410, "Expired"),
+        listing(9, "a"),
+        watching(),
+    )
     said, _, following = told(*script, until="@9")
     assert said == ["[]", "[]", "lost", "[a]", "@9"]
     assert isinstance(following.lost[0].error, Expired)
@@ -71,8 +112,17 @@ def test_a_reset_in_the_middle_of_a_change_loses_nothing() -> None:
         exchange.chunk(frame("MODIFIED", "a", 7)[:30])
         exchange.reset()
 
-    script = listing(5, "a"), watching(frame("MODIFIED", "a", 6), then=half), listing(7), watching(frame("MODIFIED", "a", 7))
-    with FaultServer(*script) as server, Client(server.access) as client, Following(client, patience=BRISK) as following:
+    script = (
+        listing(5, "a"),
+        watching(frame("MODIFIED", "a", 6), then=half),
+        listing(7),
+        watching(frame("MODIFIED", "a", 7)),
+    )
+    with (
+        FaultServer(*script) as server,
+        Client(server.access) as client,
+        Following(client, patience=BRISK) as following,
+    ):
         following.until(lambda seen: "~a" in seen.told)
         seen_first.set()
         following.until(lambda seen: seen.told == ["[a]", "@5", "~a", "lost", "@6", "~a"])
@@ -81,16 +131,30 @@ def test_a_reset_in_the_middle_of_a_change_loses_nothing() -> None:
 
 def test_a_watch_that_ends_in_the_middle_of_a_change_is_lost_and_taken_up_again() -> None:
     whole = frame("ADDED", "a", 6)
-    said, _, _ = told(listing(5), watching(whole[:30], then=ended), listing(6), watching(whole), until="+a")
+    said, _, _ = told(
+        listing(5), watching(whole[:30], then=ended), listing(6), watching(whole), until="+a"
+    )
     assert said == ["[]", "@5", "lost", "@5", "+a"]
 
 
 @pytest.mark.parametrize(
     "garbage",
-    [b"{not json}\n", b"[]\n", b'{"type":"ADDED"}\n', b'{"type":"ADDED","object":{"metadata":3}}\n', b"[" * 9_999 + b"\n", b"\xff\n"],
+    [
+        b"{not json}\n",
+        b"[]\n",
+        b'{"type":"ADDED"}\n',
+        b'{"type":"ADDED","object":{"metadata":3}}\n',
+        b"[" * 9_999 + b"\n",
+        b"\xff\n",
+    ],
 )
 def test_a_line_that_is_no_change_is_asked_for_again(garbage: bytes) -> None:
-    script = listing(5), watching(garbage, frame("ADDED", "late", 9)), listing(6), watching(frame("ADDED", "a", 6))
+    script = (
+        listing(5),
+        watching(garbage, frame("ADDED", "late", 9)),
+        listing(6),
+        watching(frame("ADDED", "a", 6)),
+    )
     said, server, _ = told(*script, until="+a")
     assert said == ["[]", "@5", "lost", "@5", "+a"]
     assert versions(server) == ["list", "5", "check", "5"]
@@ -98,7 +162,16 @@ def test_a_line_that_is_no_change_is_asked_for_again(garbage: bytes) -> None:
 
 def test_a_version_from_which_no_watch_works_is_given_up() -> None:
     broken = refusal(500, "InternalError")
-    script = [listing(5, "a"), broken, listing(5), broken, listing(5), broken, listing(9, "b"), watching()]
+    script = [
+        listing(5, "a"),
+        broken,
+        listing(5),
+        broken,
+        listing(5),
+        broken,
+        listing(9, "b"),
+        watching(),
+    ]
     said, server, _ = told(*script, until="@9")
     assert said == ["[a]", "lost", "lost", "lost", "[b]", "@9"]
     assert versions(server) == ["list", "5", "check", "5", "check", "5", "list", "9"]
@@ -106,24 +179,39 @@ def test_a_version_from_which_no_watch_works_is_given_up() -> None:
 
 def test_a_frame_in_two_pieces_is_one_and_several_in_one_piece_are_several() -> None:
     one, two, three = frame("ADDED", "a", 6), frame("ADDED", "b", 7), frame("ADDED", "c", 8)
-    said, _, _ = told(listing(5), watching(one[:17], one[17:] + two + b"\r\n\n" + three), until="+c")
+    said, _, _ = told(
+        listing(5), watching(one[:17], one[17:] + two + b"\r\n\n" + three), until="+c"
+    )
     assert said == ["[]", "@5", "+a", "+b", "+c"]
 
 
 def test_repeated_and_reordered_frames_are_passed_on_and_move_nothing_back() -> None:
     frames_out_of_order = [frame("ADDED", "a", 8), frame("ADDED", "a", 8), frame("ADDED", "b", 7)]
-    said, server, _ = told(listing(5), watching(*frames_out_of_order, then=ended), watching(frame("BOOKMARK", "", 9)), until="@9")
+    said, server, _ = told(
+        listing(5),
+        watching(*frames_out_of_order, then=ended),
+        watching(frame("BOOKMARK", "", 9)),
+        until="@9",
+    )
     assert said == ["[]", "@5", "+a", "+a", "+b", "@8", "@9"]
     assert versions(server)[-1] == "8"
 
 
 def test_an_unknown_type_of_frame_is_passed_over() -> None:
-    said, _, _ = told(listing(5), watching(frame("NOVELTY", "x", 6), frame("ADDED", "a", 7)), until="+a")
+    said, _, _ = told(
+        listing(5), watching(frame("NOVELTY", "x", 6), frame("ADDED", "a", 7)), until="+a"
+    )
     assert said == ["[]", "@5", "+a"]
 
 
 def test_a_server_that_went_back_in_time_is_listed_again() -> None:
-    script = listing(500, "a"), watching(then=Exchange.reset), listing(20, "b"), listing(20, "b"), watching()
+    script = (
+        listing(500, "a"),
+        watching(then=Exchange.reset),
+        listing(20, "b"),
+        listing(20, "b"),
+        watching(),
+    )
     said, server, _ = told(*script, until="@20")
     assert said == ["[a]", "@500", "lost", "[b]", "@20"]
     assert versions(server) == ["list", "500", "check", "list", "20"]
@@ -131,7 +219,12 @@ def test_a_server_that_went_back_in_time_is_listed_again() -> None:
 
 def test_a_silent_watch_is_given_up_and_taken_up_from_the_last_version() -> None:
     patience = Patience(watch=1, slack=-0.7, first=0.02, most=0.1)
-    script = listing(5), watching(frame("BOOKMARK", "", 6)), listing(6), watching(frame("ADDED", "a", 7))
+    script = (
+        listing(5),
+        watching(frame("BOOKMARK", "", 6)),
+        listing(6),
+        watching(frame("ADDED", "a", 7)),
+    )
     said, _, following = told(*script, until="+a", patience=patience)
     assert said == ["[]", "@5", "@6", "lost", "@6", "+a"]
     assert "in time" in str(following.lost[0].error)
@@ -139,7 +232,11 @@ def test_a_silent_watch_is_given_up_and_taken_up_from_the_last_version() -> None
 
 def test_a_half_open_server_is_lost_since_it_was_last_heard() -> None:
     script = listing(5), watching(then=Exchange.close), Exchange.silence, Exchange.silence
-    with FaultServer(*script) as server, Client(server.access, timeouts=Timeouts(0.5, 0.2, 2.0)) as client, Following(client) as following:
+    with (
+        FaultServer(*script) as server,
+        Client(server.access, timeouts=Timeouts(0.5, 0.2, 2.0)) as client,
+        Following(client) as following,
+    ):
         following.until(lambda seen: len(seen.lost) >= 3)
         assert len({lost.since for lost in following.lost}) == 1
 
@@ -160,7 +257,10 @@ def test_a_stop_does_not_wait_for_a_silent_watch() -> None:
 
 
 def test_a_stop_does_not_wait_for_the_time_a_server_asked_for() -> None:
-    with FaultServer(refusal(429, "TooManyRequests", "Retry-After: 60")) as server, Client(server.access) as client:
+    with (
+        FaultServer(refusal(429, "TooManyRequests", "Retry-After: 60")) as server,
+        Client(server.access) as client,
+    ):
         with Following(client) as following:
             following.until(lambda seen: seen.lost)
         assert following.stopped_in < 1.0
@@ -168,7 +268,11 @@ def test_a_stop_does_not_wait_for_the_time_a_server_asked_for() -> None:
 
 
 def test_a_storm_of_refusals_is_waited_out() -> None:
-    storm = [refusal(503, "ServiceUnavailable"), refusal(429, "TooManyRequests"), refusal(500, "InternalError")] * 3
+    storm = [
+        refusal(503, "ServiceUnavailable"),
+        refusal(429, "TooManyRequests"),
+        refusal(500, "InternalError"),
+    ] * 3
     said, _, following = told(*storm, listing(5, "a"), watching(), until="@5")
     assert said == ["lost"] * 9 + ["[a]", "@5"]
     assert {lost.error.status for lost in following.lost} == {503, 429, 500}
@@ -176,37 +280,60 @@ def test_a_storm_of_refusals_is_waited_out() -> None:
 
 def test_a_list_cut_off_between_its_pages_begins_anew() -> None:
     page = listing(5, "a", token="t")
-    said, _, _ = told(page, Exchange.reset, Exchange.reset, page, listing(5, "b"), watching(), until="@5")
+    said, _, _ = told(
+        page, Exchange.reset, Exchange.reset, page, listing(5, "b"), watching(), until="@5"
+    )
     assert said == ["lost", "[a b]", "@5"]
 
 
 def test_a_list_that_expires_between_its_pages_is_one_moment_all_the_same() -> None:
     fresh = refusal(410, "Expired", metadata={"continue": "fresh"})
-    said, server, _ = told(listing(5, "gone", token="t"), fresh, listing(9, "a", token="u"), listing(9, "b"), watching(), until="@9")
+    said, server, _ = told(
+        listing(5, "gone", token="t"),
+        fresh,
+        listing(9, "a", token="u"),
+        listing(9, "b"),
+        watching(),
+        until="@9",
+    )
     assert said == ["[a b]", "@9"]
     assert "continue" not in server.requests[2].query
 
 
 def test_bad_credentials_end_the_following() -> None:
     for script in [(refusal(401, "Unauthorized"),), (listing(5), refusal(401, "Unauthorized"))]:
-        with FaultServer(*script) as server, Client(server.access) as client, Following(client) as following:
+        with (
+            FaultServer(*script) as server,
+            Client(server.access) as client,
+            Following(client) as following,
+        ):
             assert following.ended()
             assert isinstance(following.raised, Unauthorized)
 
 
 def test_what_is_forbidden_or_not_served_is_told_and_tried_again() -> None:
-    said, _, following = told(refusal(403, "Forbidden"), plain(404, b"404 page not found\n"), listing(5), watching(), until="@5")
+    said, _, following = told(
+        refusal(403, "Forbidden"),
+        plain(404, b"404 page not found\n"),
+        listing(5),
+        watching(),
+        until="@5",
+    )
     assert said == ["lost", "lost", "[]", "@5"]
     assert [type(lost.error) for lost in following.lost] == [Rejected, NotServed]
 
 
 def test_a_list_without_a_version_is_no_list() -> None:
-    said, _, _ = told(plain(200, b'{"metadata": {}, "items": null}'), listing(5), watching(), until="@5")
+    said, _, _ = told(
+        plain(200, b'{"metadata": {}, "items": null}'), listing(5), watching(), until="@5"
+    )
     assert said == ["lost", "[]", "@5"]
 
 
 def test_watches_that_end_at_once_are_not_begun_without_a_pause() -> None:
-    said, _, following = told(listing(5), watching(then=ended), listing(5), watching(frame("ADDED", "a", 6)), until="+a")
+    said, _, following = told(
+        listing(5), watching(then=ended), listing(5), watching(frame("ADDED", "a", 6)), until="+a"
+    )
     assert said == ["[]", "@5", "lost", "@5", "+a"]
     assert "at once" in str(following.lost[0].error)
 
@@ -216,13 +343,26 @@ def test_an_object_that_the_decoder_refuses_is_named_and_the_others_go_on() -> N
         metadata: dict[str, str]
         spec: dict[str, int] = {}
 
-    script = listing(5, "a"), watching(frame("ADDED", "poison", 6, spec={"x": "<script>"}), frame("ADDED", "b", 7))
+    script = (
+        listing(5, "a"),
+        watching(frame("ADDED", "poison", 6, spec={"x": "<script>"}), frame("ADDED", "b", 7)),
+    )
     decoder = msgspec.json.Decoder(Narrow)
-    with FaultServer(*script) as server, Client(server.access) as client, Following(client, decoder=decoder) as following:
+    with (
+        FaultServer(*script) as server,
+        Client(server.access) as client,
+        Following(client, decoder=decoder) as following,
+    ):
         following.until(lambda seen: len(seen.items) >= 4)
     spoilt = following.items[2]
     assert isinstance(spoilt, Unreadable)
-    assert (spoilt.type, spoilt.namespace, spoilt.name, spoilt.uid, spoilt.version) == ("ADDED", "team-a", "poison", "uid-poison", "6")
+    assert (spoilt.type, spoilt.namespace, spoilt.name, spoilt.uid, spoilt.version) == (
+        "ADDED",
+        "team-a",
+        "poison",
+        "uid-poison",
+        "6",
+    )
 
 
 def test_a_line_that_does_not_end_is_not_kept_for_ever() -> None:
@@ -232,9 +372,16 @@ def test_a_line_that_does_not_end_is_not_kept_for_ever() -> None:
 
 
 def test_a_cluster_is_never_asked_more_often_than_the_pace_says() -> None:
-    with FaultServer(refusal(410, "Expired"), listing(1)) as server, Client(server.access, pace=Pace(rate=0.001, burst=2)) as client:
+    with (
+        FaultServer(refusal(410, "Expired"), listing(1)) as server,
+        Client(server.access, pace=Pace(rate=0.001, burst=2)) as client,
+    ):
         with Following(client) as following:
-            following.until(lambda seen: "too many requests wait" in " ".join(str(lost.error) for lost in seen.lost))
+            following.until(
+                lambda seen: (
+                    "too many requests wait" in " ".join(str(lost.error) for lost in seen.lost)
+                )
+            )
         assert len(server.requests) == 2
 
 
@@ -245,4 +392,7 @@ def test_waits_double_up_to_their_bound_and_never_fall_below_what_was_asked() ->
         spans.append(max(waits))
         assert 0.5 <= min(waits) <= max(waits) <= 30.0
     assert spans[0] <= 1.0 < spans[2] <= 4.0 < spans[-1]
-    assert min(watch.wait_after(Unavailable("", retry_after=40.0), 1, Patience()) for _ in range(200)) > 40.0
+    assert (
+        min(watch.wait_after(Unavailable("", retry_after=40.0), 1, Patience()) for _ in range(200))
+        > 40.0
+    )

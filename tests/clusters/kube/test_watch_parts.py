@@ -40,15 +40,33 @@ def shown(item: Any) -> str:
 
 
 def test_each_page_comes_by_itself_and_then_the_end() -> None:
-    found = told(6, listing(5, "a", "b", token="t"), listing(5, "c"), watching(frame("ADDED", "d", 6)))
+    found = told(
+        6, listing(5, "a", "b", token="t"), listing(5, "c"), watching(frame("ADDED", "d", 6))
+    )
     assert [shown(each) for each in found] == ["?", "[a b", ".c", "]5", "@5", "+d"]
 
 
 def test_a_list_that_is_forgotten_half_way_begins_anew() -> None:
-    found = told(5, listing(5, "a", token="t"), refusal(410, "Expired"), listing(9, "b", token="u"), listing(9, "c"), watching())
+    found = told(
+        5,
+        listing(5, "a", token="t"),
+        refusal(410, "Expired"),
+        listing(9, "b", token="u"),
+        listing(9, "c"),
+        watching(),
+    )
     assert [shown(each) for each in found] == ["?", "[a", "[b", ".c", "]9"]
 
 
 def test_a_list_that_breaks_off_is_asked_for_again() -> None:
-    found = told(6, listing(5, "a", token="t"), refusal(500, "InternalError"), listing(9, "b"), watching())
-    assert [type(each).__name__ for each in found] == ["Asking", "Part", "Lost", "Asking", "Part", "Listing"]
+    found = told(
+        6, listing(5, "a", token="t"), refusal(500, "InternalError"), listing(9, "b"), watching()
+    )
+    assert [type(each).__name__ for each in found] == [
+        "Asking",
+        "Part",
+        "Lost",
+        "Asking",
+        "Part",
+        "Listing",
+    ]

@@ -17,7 +17,9 @@ from console.checks import TAG
 from workloads.following import Follower
 
 SELDOM = 50_000
-"""Objects after which Python looks for garbage: decoding makes very many at once, and next to none that would need to be looked for."""
+"""Objects after which Python looks for garbage: decoding makes very many at once, and next to none
+that would need to be looked for.
+"""
 
 
 _ARENA_MAX = -8
@@ -31,11 +33,16 @@ _PAGES = 8_000
 class Command(BaseCommand):
     requires_system_checks = (TAG,)
     help = (
-        "Follow every cluster: list, then watch, and write what changes into the database. Several may run; each cluster has one follower."
+        "Follow every cluster: list, then watch, and write what changes into the database. Several "
+        "may run; each cluster has one follower."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--holder", default="", help="the name in the leases, for one who makes sure that only one process has it")
+        parser.add_argument(
+            "--holder",
+            default="",
+            help="the name in the leases, for one who makes sure that only one process has it",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         stop = threading.Event()
@@ -51,7 +58,9 @@ class Command(BaseCommand):
 
 
 def _spare_memory() -> None:
-    """What is loaded is no garbage, and the heaps that the C library makes for many threads would keep what any of them has ever needed."""
+    """What is loaded is no garbage, and the heaps that the C library makes for many threads would
+    keep what any of them has ever needed.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(SELDOM, *gc.get_threshold()[1:])
@@ -60,7 +69,9 @@ def _spare_memory() -> None:
 
 
 def _suited(connection: BaseDatabaseWrapper, **_: Any) -> None:
-    """SQLite for one who writes much and reads little: its file is not mapped, and what a listing writes need not be filed at once."""
+    """SQLite for one who writes much and reads little: its file is not mapped, and what a listing
+    writes need not be filed at once.
+    """
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA mmap_size=0")

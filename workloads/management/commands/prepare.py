@@ -1,4 +1,6 @@
-"""Brings an installation up to date: database, first administrator, built-in assets, and the embedded cluster's row."""
+"""Brings an installation up to date: database, first administrator, built-in assets, and the
+embedded cluster's row.
+"""
 
 import secrets
 import sqlite3
@@ -32,7 +34,12 @@ class Command(BaseCommand):
     help = "Migrates the database and makes what a new installation starts with. Safe to run again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--localkube", metavar="KUBECONFIG", type=Path, help="register the embedded cluster, once it has written this")
+        parser.add_argument(
+            "--localkube",
+            metavar="KUBECONFIG",
+            type=Path,
+            help="register the embedded cluster, once it has written this",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -43,19 +50,30 @@ class Command(BaseCommand):
             if options["localkube"]:
                 register(kubeconfig(options["localkube"], CLUSTER_SECONDS))
         except OperationalError as error:
-            raise CommandError(f"The database does not answer, or not as it should: {error}") from error
+            raise CommandError(
+                f"The database does not answer, or not as it should: {error}"
+            ) from error
         except DatabaseError as error:
-            raise CommandError(damaged(error) or f"The database could not be brought up to date: {error}") from error
+            raise CommandError(
+                damaged(error) or f"The database could not be brought up to date: {error}"
+            ) from error
 
 
 def migrate() -> None:
-    """Apply what is outstanding. Raises CommandError for a database that a later release has made."""
+    """Apply what is outstanding. Raises CommandError for a database that a later release has
+    made.
+    """
     executor = MigrationExecutor(connection)
     known = executor.loader.disk_migrations or {}
     ours = {app for app, _ in known}
-    if unknown := sorted(f"{app}.{name}" for app, name in executor.loader.applied_migrations if app in ours and (app, name) not in known):
+    if unknown := sorted(
+        f"{app}.{name}"
+        for app, name in executor.loader.applied_migrations
+        if app in ours and (app, name) not in known
+    ):
         raise CommandError(
-            f"The database is of a later release: it has {', '.join(unknown)}, which this one does not know. "
+            f"The database is of a later release: it has {', '.join(unknown)}, which this one "
+            "does not know. "
             "Run that release, or restore the backup from before the upgrade."
         )
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
@@ -64,16 +82,22 @@ def migrate() -> None:
 
 def damaged(error: DatabaseError) -> str:
     """What to do about a file that is no database any more; "" for any other trouble."""
-    if connection.vendor != "sqlite" or getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:
+    if (
+        connection.vendor != "sqlite"
+        or getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED
+    ):
         return ""
     return (
-        f"{connection.settings_dict['NAME']} is damaged, or no database: {error}. It is left as it is. "
+        f"{connection.settings_dict['NAME']} is damaged, or no database: {error}. It is left as "
+        "it is. "
         "Put it back from its backup, or move it away to begin with an empty one."
     )
 
 
 def first_administrator(password: str) -> str:
-    """Make the administrator where there is nobody yet; how to sign in, with the password if it was made here."""
+    """Make the administrator where there is nobody yet; how to sign in, with the password if it was
+    made here.
+    """
     if User.objects.filter(is_superuser=True).exists():
         return ""
     chosen = password or secrets.token_urlsafe(15)
@@ -84,7 +108,9 @@ def first_administrator(password: str) -> str:
 
 
 def kubeconfig(file: Path, within: float) -> str:
-    """The kubeconfig that the embedded cluster writes when it serves. Raises CommandError when it does not come."""
+    """The kubeconfig that the embedded cluster writes when it serves. Raises CommandError when it
+    does not come.
+    """
     until = time.monotonic() + within
     while not file.exists():
         if time.monotonic() > until:
@@ -94,7 +120,9 @@ def kubeconfig(file: Path, within: float) -> str:
 
 
 def register(text: str) -> None:
-    """The embedded cluster's row, with the address it has now, and in a new installation a department and projects on it."""
+    """The embedded cluster's row, with the address it has now, and in a new installation a
+    department and projects on it.
+    """
     # Credentials that a lost key encrypted are of no interest: new ones stand in their place.
     cluster = Cluster.objects.there().filter(name=LOCALKUBE).defer("kubeconfig").first()
     if cluster is None:
@@ -105,7 +133,12 @@ def register(text: str) -> None:
         department, _ = Department.objects.there().get_or_create(name=DEPARTMENT)
         for name in PROJECTS:
             Project.objects.create(
-                name=name, department=department, cluster=cluster, namespace=f"muster-{name}", queue=name, gpu_quota=QUOTA
+                name=name,
+                department=department,
+                cluster=cluster,
+                namespace=f"muster-{name}",
+                queue=name,
+                gpu_quota=QUOTA,
             )
     for project in Project.objects.filter(cluster=cluster).select_related("cluster", "department"):
         provision.project(project)
